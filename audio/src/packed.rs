@@ -12,7 +12,7 @@ const ORDERS: [u8; 3] = [0, 1, 2];
 pub struct Packed {
     samples: usize,
     order: u8,
-    /// Bits of each difference, at most 18.
+    /// Bits of each difference, at most 16.
     width: u32,
     /// The first samples, little endian, and the differences, from the lowest bit of each byte on.
     bytes: SoundBuffer<u8>,

@@ -4,6 +4,7 @@
 //! listener reports facts; the caller decides when a turn has ended and then calls [`Listener::close_utterance`].
 
 mod background;
+mod buffers;
 mod config;
 mod fact;
 mod stats;
@@ -14,21 +15,22 @@ mod utterance;
 use std::sync::Arc;
 
 use background::Background;
+use buffers::Buffers;
 pub use config::{Config, Error};
 pub use fact::Fact;
 pub use stats::Stats;
 use timeline::Timeline;
 use utterance::Utterances;
 
-use crate::codec::{Codec, Decoder, FRAME_US_MAX, is_pause};
+use crate::codec::{Codec, Decoder, is_pause};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
 use crate::jitter::{self, JitterBuffer, Pushed, Slot};
 use crate::microphone::{Analyser, Fault};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
-use crate::samples::{Packet, Samples, erase};
+use crate::samples::{Packet, Samples};
 use crate::vad::detector::{Detector, Window};
-use crate::vad::silero::{self, WINDOW_SAMPLES};
+use crate::vad::silero;
 
 /// Lost packets in a row that are concealed. Beyond 100 ms concealment misleads the recogniser more than silence does.
 const CONCEAL_MAX: u32 = 5;
@@ -64,18 +66,13 @@ pub struct Listener {
     config: Config,
     jitter: JitterBuffer<Packet>,
     decoder: Decoder,
-    decoded_hz: u32,
     resampler: Resampler,
-    /// Decoded and converted sound that does not fill a frame yet.
-    partial: Vec<i16>,
-    decoded: Vec<i16>,
+    buffers: Buffers,
     windows: Vec<Window>,
     recent: Preroll,
     detector: Detector,
     background: Background,
     microphone: Analyser,
-    /// Sound of the window that the analyser gets.
-    voiced: Vec<i16>,
     timeline: Timeline,
     utterances: Utterances,
     muted: bool,
@@ -108,15 +105,12 @@ impl Listener {
         Ok(Self {
             jitter: JitterBuffer::new(config.jitter.clone().with_copies(config.codec.has_copies())),
             decoder: Decoder::new(config.codec, decoded_hz)?,
-            decoded_hz,
-            partial: Vec::new(),
-            decoded: Vec::new(),
+            buffers: Buffers::new(decoded_hz),
             windows: Vec::new(),
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
             background: Background::new(),
             microphone: Analyser::new(config.dead_us),
-            voiced: Vec::new(),
             timeline: Timeline::new(resampler.delay_us()),
             resampler,
             utterances: Utterances::new(&config),
@@ -187,23 +181,8 @@ impl Listener {
             self.decoder.release();
             self.recent.erase();
             self.detector.release();
-            for sound in [&mut self.decoded, &mut self.voiced] {
-                erase(sound);
-                *sound = Vec::new();
-            }
+            self.buffers.release();
         }
-    }
-
-    /// Takes the memory that a packet needs, all of it at once: what grows leaves copies of sound behind.
-    fn make_room(&mut self) {
-        if self.decoded.capacity() > 0 {
-            return;
-        }
-        self.decoded.reserve_exact(us_to_samples(FRAME_US_MAX, self.decoded_hz) as usize);
-        // The samples of 60 ms and the rest of a frame.
-        self.partial.reserve_exact(4 * FRAME_SAMPLES - self.partial.len());
-        // More than the detector ever looks back.
-        self.voiced.reserve_exact(4 * WINDOW_SAMPLES);
     }
 
     /// When an ended stream no longer waits for its last packet.
@@ -242,7 +221,7 @@ impl Listener {
 
     /// Capture time of the end of the sound so far, on the device's clock; `None`: none yet.
     pub fn heard_until_us(&self) -> Option<u64> {
-        self.timeline.packet_us(self.recent.end() + self.partial.len() as u64)
+        self.timeline.packet_us(self.recent.end() + self.buffers.partial.len() as u64)
     }
 
     /// The last packet that was taken in or given up as lost: what came behind a gap is not counted before the gap is
@@ -314,14 +293,12 @@ impl Listener {
         if muted && !self.muted {
             self.jitter.reset();
             self.resampler.reset();
-            erase(&mut self.partial);
-            erase(&mut self.decoded);
+            self.buffers.erase();
             self.decoder.release();
             self.recent.erase();
             self.detector.reset();
             self.background = Background::new();
             self.microphone.forget();
-            erase(&mut self.voiced);
             self.tap = self.tap.take().map(|_| Samples::default());
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
@@ -385,17 +362,17 @@ impl Listener {
                     lost_before = true;
                 }
                 Slot::Packet { capture_us, payload, .. } => {
-                    self.make_room();
+                    self.buffers.make_room();
                     if std::mem::take(&mut lost_before) {
                         self.counts.concealed += 1;
-                        self.decoded.clear();
-                        self.decoder.recover(&payload, &mut self.decoded);
+                        self.buffers.decoded.clear();
+                        self.decoder.recover(&payload, &mut self.buffers.decoded);
                         self.hear(false, facts);
                     }
                     self.meet(capture_us, facts);
                     self.pausing = is_pause(self.config.codec, &payload);
-                    self.decoded.clear();
-                    match self.decoder.decode(&payload, &mut self.decoded) {
+                    self.buffers.decoded.clear();
+                    match self.decoder.decode(&payload, &mut self.buffers.decoded) {
                         Ok(_) => {
                             self.counts.packets += 1;
                             self.counts.undecodable = 0;
@@ -423,22 +400,22 @@ impl Listener {
     /// Compares a packet's capture time with the sound so far and fills a gap between them: a device may send nothing
     /// while its own detector finds no voice.
     fn meet(&mut self, capture_us: u64, facts: &mut Vec<Fact>) {
-        let position = self.recent.end() + self.partial.len() as u64;
+        let position = self.recent.end() + self.buffers.partial.len() as u64;
         if let Some(expected_us) = self.timeline.packet_us(position) {
             let gap_us = capture_us.saturating_sub(expected_us);
             if gap_us >= GAP_US_MIN {
                 self.fill(us_to_samples(gap_us.min(FILL_US_MAX), RATE_HZ), facts);
             }
         }
-        let position = self.recent.end() + self.partial.len() as u64;
+        let position = self.recent.end() + self.buffers.partial.len() as u64;
         self.timeline.anchor(position, capture_us);
     }
 
     fn conceal(&mut self, facts: &mut Vec<Fact>) {
-        self.make_room();
+        self.buffers.make_room();
         self.counts.concealed += 1;
-        self.decoded.clear();
-        self.decoder.conceal(&mut self.decoded);
+        self.buffers.decoded.clear();
+        self.decoder.conceal(&mut self.buffers.decoded);
         self.hear(false, facts);
     }
 
@@ -448,9 +425,9 @@ impl Listener {
         if samples == 0 {
             return;
         }
-        let length = self.partial.len() + samples;
+        let length = self.buffers.partial.len() + samples;
         let mut silence = Vec::with_capacity(length);
-        silence.append(&mut self.partial);
+        silence.append(&mut self.buffers.partial);
         silence.resize(length, 0);
         let silence = Samples::from(silence);
         self.keep(&silence);
@@ -462,22 +439,22 @@ impl Listener {
     /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz. `sent`: it is the sound of
     /// a packet, and not made up.
     fn hear(&mut self, sent: bool, facts: &mut Vec<Fact>) -> u64 {
-        let before = self.partial.len();
-        self.resampler.push(&self.decoded, &mut self.partial);
-        let samples = (self.partial.len() - before) as u64;
+        let before = self.buffers.partial.len();
+        self.resampler.push(&self.buffers.decoded, &mut self.buffers.partial);
+        let samples = (self.buffers.partial.len() - before) as u64;
         if sent && self.pausing {
             self.microphone.pause();
         } else if sent {
-            self.microphone.push(&self.partial[before..]);
+            self.microphone.push(&self.buffers.partial[before..]);
         }
-        let mut partial = std::mem::take(&mut self.partial);
+        let mut partial = std::mem::take(&mut self.buffers.partial);
         let (frames, rest) = partial.as_chunks::<FRAME_SAMPLES>();
         let used = partial.len() - rest.len();
         for frame in frames {
             self.hear_frame(frame, facts);
         }
         partial.drain(..used);
-        self.partial = partial;
+        self.buffers.partial = partial;
         samples
     }
 
@@ -497,9 +474,7 @@ impl Listener {
             let probability = window.probability.map(|probability| if is_background { 0.0 } else { probability });
             self.utterances.judge(&Window { probability, ..*window }, &self.recent, &self.timeline, facts);
             if window.probability.is_some_and(|probability| probability >= self.config.enter) {
-                self.voiced.clear();
-                self.recent.copy_from(window.start, &mut self.voiced);
-                self.microphone.push_voiced(self.voiced.get(..WINDOW_SAMPLES).unwrap_or(&self.voiced));
+                self.microphone.push_voiced(self.buffers.voiced(window.start, &self.recent));
             }
         }
     }

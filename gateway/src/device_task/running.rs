@@ -40,7 +40,7 @@ impl Session {
                 End::Claimed(Claim { reply, .. }) => {
                     self.lost();
                     match reply.send(self) {
-                        Ok(()) => return replaced(connection.link).await,
+                        Ok(()) => return Box::pin(replaced(connection.link)).await,
                         // The claimant has gone.
                         Err(session) => {
                             self = session;

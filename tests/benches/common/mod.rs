@@ -28,6 +28,7 @@ use audio::asr::{self, Engine};
 use audio::codec::Codec;
 use bytes::Bytes;
 use firmware_sim::microphone::{CLIP_HZ, Clip, ClipTimes, Sound, encode_all, voiced_end_us};
+use firmware_sim::random::Random;
 use firmware_sim::transport::{Scheme, Target};
 use firmware_sim::{Glasses, Options, Seen};
 use gateway::identity::grant::Grant;
@@ -296,7 +297,14 @@ pub fn clip(label: &str, pcm: &[i16]) -> Result<Clip> {
 
 /// A second of silence as packets, for glasses that do not encode.
 pub fn silence() -> Result<Arc<[Bytes]>> {
-    packets(&[0; CLIP_HZ as usize])
+    quiet(0)
+}
+
+/// A second of white noise of this amplitude, as packets.
+pub fn quiet(amplitude: u16) -> Result<Arc<[Bytes]>> {
+    let (mut random, range) = (Random::new(1), 2 * u64::from(amplitude) + 1);
+    let pcm: Vec<i16> = (0..CLIP_HZ).map(|_| (random.below(range) as i64 - i64::from(amplitude)) as i16).collect();
+    packets(&pcm)
 }
 
 fn packets(pcm: &[i16]) -> Result<Arc<[Bytes]>> {

@@ -6,7 +6,7 @@ use gateway::control::{Answer, Request, programs::ProgramsRequest};
 use gateway_core::vocab::{ApprovalOutcome, ClientClass};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines, copy_bidirectional},
     net::{TcpStream, UnixStream},
     sync::watch,
 };
@@ -208,6 +208,91 @@ async fn a_client_that_ends_its_session_has_not_agreed() {
     client.thinks.send_replace(false);
     assert!(running.await.expect("an end").is_err());
     assert!(shop.calls().is_empty());
+    world.stop().await;
+}
+
+/// A session over plain HTTP, for what the library's client does not do.
+struct Plain {
+    gateway: SocketAddr,
+    session: String,
+}
+
+impl Plain {
+    async fn open(gateway: SocketAddr) -> Self {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        let mut plain = Self { gateway, session: String::new() };
+        let reply = plain.post(&hello).await;
+        let session = reply.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        plain.session = format!("Mcp-Session-Id: {}\r\n", session.expect("a session").trim());
+        plain.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        plain
+    }
+
+    /// Everything that comes back.
+    async fn post(&self, message: &Value) -> String {
+        let body = message.to_string();
+        let headers = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        let mut reply = self.send("POST", &headers, &body).await;
+        let mut text = String::new();
+        let read = reply.read_to_string(&mut text);
+        tokio::time::timeout(WAIT, read).await.expect("in time").expect("text");
+        text
+    }
+
+    /// A stream of events behind this one.
+    async fn get(&self, last_event_id: Option<&str>) -> Lines<BufReader<TcpStream>> {
+        let headers = last_event_id.map_or_else(String::new, |id| format!("Last-Event-ID: {id}\r\n"));
+        BufReader::new(self.send("GET", &headers, "").await).lines()
+    }
+
+    async fn send(&self, method: &str, headers: &str, body: &str) -> TcpStream {
+        let (address, session) = (self.gateway, &self.session);
+        let request = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Accept: application/json, text/event-stream\r\n{session}{headers}\r\n{body}"
+        );
+        let mut stream = TcpStream::connect(address).await.expect("the gateway");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        stream
+    }
+}
+
+/// The id of the first event of which the data contain this; `None`: the stream ends before.
+async fn event(lines: &mut Lines<BufReader<TcpStream>>, wanted: &str) -> Option<String> {
+    let looked = async {
+        let (mut id, mut is_wanted) = (None, false);
+        while let Some(line) = lines.next_line().await.expect("a line") {
+            if let Some(named) = line.strip_prefix("id:") {
+                id = Some(named.trim().to_owned());
+            }
+            is_wanted |= line.starts_with("data:") && line.contains(wanted);
+            if line.is_empty() && std::mem::take(&mut is_wanted) {
+                return id.take();
+            }
+        }
+        None
+    };
+    tokio::time::timeout(WAIT, looked).await.expect("in time")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_gets_what_came_before_it_was_followed_and_nothing_of_another_one() {
+    let shop = Shop::start().await;
+    let world = world(&shop).await;
+    let (one, other) = (Plain::open(world.web()).await, Plain::open(world.web()).await);
+    let switch = |on| Request::SwitchTool { user: USER.to_owned(), name: "note.delete".to_owned(), on };
+    world.ask(switch(false)).await.expect("switched");
+    let listed = one.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await;
+    assert!(listed.contains("note.add") && !listed.contains("note.delete"), "{listed}");
+    let first = event(&mut one.get(None).await, "list_changed").await.expect("it is told");
+    // That connection is gone; what comes now is told once the client is back, and the first event is not told again.
+    world.ask(switch(true)).await.expect("switched");
+    let second = event(&mut one.get(Some(&first)).await, "list_changed").await.expect("it is told");
+    assert_ne!(first, second);
+    for id in [first.as_str(), second.as_str(), "nothing.1", "x"] {
+        assert_eq!(event(&mut other.get(Some(id)).await, "").await, None, "{id} is of no event of this session");
+    }
     world.stop().await;
 }
 

@@ -12,22 +12,24 @@ use async_trait::async_trait;
 use futures_util::stream;
 use rmcp::{
     model::ServerJsonRpcMessage,
-    transport::streamable_http_server::session::{EventId, EventStore, EventStoreError, EventStream, ServerSseMessage},
+    transport::streamable_http_server::session::{
+        EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, SessionId,
+    },
 };
 use tokio::{sync::watch, time::Instant};
 
+/// How the library names a session's own stream, behind the session's id.
+const OWN: &str = ":common";
 /// How long the events of a request are kept once it is answered.
 const ANSWERED_MS_MAX: u64 = 120_000;
-/// How long the events of a stream are kept that may go on: of a request without an answer, or of a session.
-const OPEN_MS_MAX: u64 = 3_600_000;
 /// Maximum events of one stream; the oldest one is dropped.
 const EVENTS_MAX: usize = 64;
-/// Maximum streams, and bytes of all events as JSON; the stream without news for the longest time is dropped.
-const STREAMS_MAX: usize = 4_096;
-const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Maximum streams of a session, and bytes of all its events as JSON. Of the requests those are dropped first that have
+/// been answered, and of these the oldest.
+const STREAMS_MAX: usize = 256;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The events of all streams. An event's id contains its stream's, which is random: only the client that received the
-/// event knows it.
+/// The events of one session: of each of its requests, and of its own stream.
 #[derive(Clone, Default)]
 pub(super) struct Events(Arc<Mutex<Kept>>);
 
@@ -60,23 +62,30 @@ struct Event {
 #[async_trait]
 impl EventStore for Events {
     async fn store_event(&self, stream: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
-        Ok(self.lock().keep(stream, event))
+        // Before anybody waits for the lock.
+        let bytes = event.message.as_deref().map_or(0, json_bytes);
+        Ok(self.lock().keep(stream, event, bytes))
     }
 
     /// The events behind this one, and those to come until the request is answered.
     async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
         let (stream, number) = parse(last).ok_or("this Last-Event-ID is of no event of this server")?;
-        let news = self.lock().streams.get(stream).map(|stream| stream.news.subscribe());
+        let news = {
+            let mut kept = self.lock();
+            kept.expire();
+            kept.streams.get(stream).map(|stream| stream.news.subscribe())
+        };
         let news = news.ok_or("the events behind this Last-Event-ID are not kept any more")?;
         Ok(self.follow(stream, number, news))
     }
 }
 
 impl Events {
-    /// All kept events of a stream, and those to come; it may have none yet.
-    pub(super) fn of(&self, stream: &str) -> EventStream {
-        let news = self.lock().stream(stream).news.subscribe();
-        self.follow(stream, 0, news)
+    /// All kept events of the session's own stream, and those to come.
+    pub(super) fn of_session(&self, id: &SessionId) -> EventStream {
+        let stream = format!("{id}{OWN}");
+        let news = self.lock().stream(&stream).news.subscribe();
+        self.follow(&stream, 0, news)
     }
 
     fn follow(&self, stream: &str, number: u64, news: watch::Receiver<()>) -> EventStream {
@@ -90,28 +99,26 @@ impl Events {
 }
 
 impl Kept {
-    fn keep(&mut self, id: &str, event: &ServerSseMessage) -> EventId {
+    fn keep(&mut self, id: &str, event: &ServerSseMessage, bytes: usize) -> EventId {
         self.expire();
         self.last += 1;
         let event_id = format!("{id}.{}", self.last);
         let mut message = event.clone();
         message.event_id = Some(event_id.clone());
-        let bytes = message.message.as_deref().map_or(0, json_bytes);
         let number = self.last;
         let stream = self.stream(id);
         let answer = |message: &ServerJsonRpcMessage| {
             matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
         };
-        stream.is_answered |= message.message.as_deref().is_some_and(answer);
+        // The answer of a request that was cancelled meanwhile comes in the session's stream, which goes on.
+        stream.is_answered |= !is_own(id) && message.message.as_deref().is_some_and(answer);
         (stream.last, stream.changed_at) = (number, Instant::now());
         stream.events.push_back(Event { number, bytes, message });
         let dropped = if stream.events.len() > EVENTS_MAX { stream.events.pop_front() } else { None };
         stream.news.send_replace(());
         self.bytes += bytes;
         self.bytes -= dropped.map_or(0, |event| event.bytes);
-        while self.streams.len() > STREAMS_MAX || (self.bytes > BYTES_MAX && self.streams.len() > 1) {
-            self.drop_oldest();
-        }
+        self.make_room(id);
         event_id
     }
 
@@ -129,8 +136,7 @@ impl Kept {
     fn expire(&mut self) {
         let Self { bytes, streams, .. } = self;
         streams.retain(|_, stream| {
-            let limit = if stream.is_answered { ANSWERED_MS_MAX } else { OPEN_MS_MAX };
-            let is_kept = stream.changed_at.elapsed() < Duration::from_millis(limit);
+            let is_kept = !stream.is_answered || stream.changed_at.elapsed() < Duration::from_millis(ANSWERED_MS_MAX);
             if !is_kept {
                 *bytes -= stream.bytes();
             }
@@ -138,10 +144,14 @@ impl Kept {
         });
     }
 
-    fn drop_oldest(&mut self) {
-        let oldest = self.streams.iter().min_by_key(|(_, stream)| stream.last).map(|(id, _)| id.clone());
-        if let Some(stream) = oldest.and_then(|id| self.streams.remove(&id)) {
-            self.bytes -= stream.bytes();
+    /// Drops streams until the bounds hold, but neither the newest nor the session's own.
+    fn make_room(&mut self, newest: &str) {
+        while self.streams.len() > STREAMS_MAX || self.bytes > BYTES_MAX {
+            let frees = |stream: &Stream| self.bytes <= BYTES_MAX || stream.bytes() > 0;
+            let others = self.streams.iter().filter(|(id, stream)| *id != newest && !is_own(id) && frees(stream));
+            let first = others.min_by_key(|(_, stream)| (!stream.is_answered, stream.last));
+            let Some(id) = first.map(|(id, _)| id.clone()) else { return };
+            self.bytes -= self.streams.remove(&id).map_or(0, |stream| stream.bytes());
         }
     }
 }
@@ -185,6 +195,11 @@ impl Follower {
             None => stream.is_answered.then_some(None),
         }
     }
+}
+
+/// Whether it is the session's own stream, of what belongs to no request.
+fn is_own(stream: &str) -> bool {
+    stream.ends_with(OWN)
 }
 
 /// Stream and number of an event's id.
@@ -262,12 +277,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_followed_before_it_has_an_event() {
-        let events = Events::default();
-        let mut stream = events.of("a");
+    async fn a_sessions_stream_is_followed_before_it_has_an_event_and_is_over_with_no_answer() {
+        let (events, session) = (Events::default(), SessionId::from("s"));
+        let mut stream = events.of_session(&session);
         assert!(stream.next().now_or_never().is_none());
-        let first = keep(&events, "a", &news("one")).await;
-        assert_eq!(id(stream.next().await), Some(first));
+        let first = keep(&events, "s:common", &news("one")).await;
+        assert_eq!(id(stream.next().await), Some(first.clone()));
+        keep(&events, "s:common", &answer("of a request that was cancelled")).await;
+        assert!(stream.next().await.is_some());
+        assert!(stream.next().now_or_never().is_none());
+        let last = keep(&events, "s:common", &news("two")).await;
+        assert_eq!(id(stream.next().await), Some(last));
+        let mut again = events.of_session(&session);
+        assert_eq!(id(again.next().await), Some(first), "what a client may never have got");
     }
 
     #[tokio::test]
@@ -280,48 +302,51 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_and_open_streams_are_kept_for_a_time_and_their_followers_end_with_them() {
+    async fn an_answer_is_kept_for_a_time_and_what_goes_on_for_longer() {
         let events = Events::default();
         let open = keep(&events, "open", &priming()).await;
+        let own = keep(&events, "s:common", &news("one")).await;
         let answered = keep(&events, "answered", &answer("done")).await;
-        let mut stream = events.replay_events_after(&open).await.expect("it is known");
-        tokio::time::advance(Duration::from_millis(ANSWERED_MS_MAX)).await;
-        keep(&events, "other", &priming()).await;
+        tokio::time::advance(Duration::from_millis(ANSWERED_MS_MAX - 1)).await;
+        assert!(events.replay_events_after(&answered).await.is_ok());
+        tokio::time::advance(Duration::from_millis(1)).await;
         assert!(events.replay_events_after(&answered).await.is_err());
-        assert!(stream.next().now_or_never().is_none());
-        tokio::time::advance(Duration::from_millis(OPEN_MS_MAX)).await;
-        keep(&events, "another", &priming()).await;
-        assert!(stream.next().await.is_none());
-        assert_eq!(events.lock().streams.keys().collect::<Vec<_>>(), ["another"]);
+        assert_eq!(events.lock().streams.keys().collect::<Vec<_>>(), ["open", "s:common"]);
+        tokio::time::advance(Duration::from_secs(86_400)).await;
+        for kept in [open, own] {
+            assert!(events.replay_events_after(&kept).await.is_ok(), "{kept}");
+        }
     }
 
     #[tokio::test]
-    async fn the_bounds_hold_and_drop_what_is_oldest() {
+    async fn the_bounds_hold_and_drop_the_oldest_answers_first() {
         let events = Events::default();
-        let first = keep(&events, "a", &priming()).await;
+        let open = keep(&events, "open", &priming()).await;
+        let own = keep(&events, "s:common", &news("one")).await;
         for _ in 0..2 * EVENTS_MAX {
-            keep(&events, "a", &news("x")).await;
+            keep(&events, "busy", &news("x")).await;
         }
-        assert_eq!(events.lock().streams["a"].events.len(), EVENTS_MAX);
+        assert_eq!(events.lock().streams["busy"].events.len(), EVENTS_MAX);
+        let follower = events.replay_events_after("busy.0").await.expect("it is known");
         for number in 0..8 {
             keep(&events, &format!("large {number}"), &answer(&"x".repeat(BYTES_MAX / 5))).await;
         }
         {
             let kept = events.lock();
-            assert_eq!(
-                kept.streams.keys().map(String::as_str).collect::<Vec<_>>(),
-                ["large 4", "large 5", "large 6", "large 7"]
-            );
+            let names: Vec<&str> = kept.streams.keys().map(String::as_str).collect();
+            assert_eq!(names, ["busy", "large 4", "large 5", "large 6", "large 7", "open", "s:common"]);
             assert_eq!(kept.bytes, kept.streams.values().map(Stream::bytes).sum::<usize>());
         }
-        assert!(events.replay_events_after(&first).await.is_err());
-        // One that is larger than all together is kept alone.
+        // One that is larger than all together is kept beside those that take nothing.
         let huge = keep(&events, "huge", &answer(&"x".repeat(BYTES_MAX))).await;
-        assert!(events.replay_events_after(&huge).await.is_ok());
-        assert_eq!(events.lock().streams.len(), 1);
-        for number in 0..STREAMS_MAX + 1 {
-            keep(&events, &number.to_string(), &priming()).await;
+        for kept in [&huge, &open, &own] {
+            assert!(events.replay_events_after(kept).await.is_ok(), "{kept}");
+        }
+        assert_eq!(follower.count().await, 0, "it ends with what it follows");
+        for number in 0..2 * STREAMS_MAX {
+            keep(&events, &format!("request {number}"), &priming()).await;
         }
         assert_eq!(events.lock().streams.len(), STREAMS_MAX);
+        assert!(events.replay_events_after(&own).await.is_ok());
     }
 }

@@ -12,7 +12,7 @@ use http_body_util::combinators::BoxBody;
 use hyper::{Method, Request, Response, StatusCode, body::Body};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::{Endpoint, Hub, Who, events::Events, handler::Session, sessions::Sessions};
+use super::{Endpoint, Hub, Who, handler::Session, sessions::Sessions};
 
 /// Maximum bytes of a request: ten times the maximum of arguments, since answers may contain a picture.
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
@@ -38,14 +38,13 @@ pub struct Limits {
 pub struct Http {
     hub: Arc<Hub>,
     limits: Limits,
-    events: Events,
     services: Mutex<BTreeMap<Who, Service>>,
 }
 
 impl Http {
     /// Serves the hub's clients.
     pub fn new(hub: Arc<Hub>, limits: Limits) -> Self {
-        Self { hub, limits, events: Events::default(), services: Mutex::default() }
+        Self { hub, limits, services: Mutex::default() }
     }
 
     /// Handles a request of a client whose key has been checked.
@@ -79,7 +78,7 @@ impl Http {
             .enforce_origin_validation()
             .with_max_request_body_bytes(REQUEST_BYTES_MAX)
             .with_cancellation_token(self.hub.stop.child_token());
-        let sessions = Arc::new(Sessions::new(self.events.clone()));
+        let sessions = Arc::new(Sessions::default());
         let service = StreamableHttpService::new(move || Ok(endpoint.session()), sessions, config);
         services.insert(who, service.clone());
         service

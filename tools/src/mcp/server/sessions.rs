@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt as _};
 use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
-        EventStore as _, ServerSseMessage, SessionId, SessionManager,
+        EventStore as _, EventStream, ServerSseMessage, SessionId, SessionManager,
         local::{LocalSessionManager, LocalSessionManagerError, SessionError},
     },
 };
@@ -23,25 +23,42 @@ const IDLE_MS_MAX: u64 = 300_000;
 /// The library's id of an event in front of all others of the session's own stream.
 const BEGINNING: &str = "0";
 
-/// The library's sessions, which forget the stream of a request with its answer; so a client that comes back is served
-/// from the kept events. Requests of 2026-07-28 have no session: one whose connection breaks is cancelled, as that
-/// revision wants it, and its events are not kept.
-pub(super) struct Sessions {
-    library: LocalSessionManager,
+/// The library's sessions, which forget the stream of a request with its answer, and drop what is said before anybody follows
+/// a session's own stream; so both are served from the kept events. Requests of 2026-07-28 have no session: one whose connection
+/// breaks is cancelled, as that revision wants it.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<Session>>>);
+
+/// One session. It has a manager of its own, which so keeps the events of no other one.
+struct Session {
+    manager: LocalSessionManager,
     events: Events,
-    /// Cancelled with the session.
-    open: Mutex<BTreeMap<SessionId, CancellationToken>>,
+    /// Its streams end with it.
+    end: CancellationToken,
 }
 
 impl Sessions {
-    pub(super) fn new(events: Events) -> Self {
-        let mut library = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
-        library.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
-        Self { library, events, open: Mutex::default() }
+    fn open(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<SessionId, CancellationToken>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn get(&self, id: &SessionId) -> Result<Arc<Session>, LocalSessionManagerError> {
+        self.open().get(id).cloned().ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
+    }
+}
+
+impl Session {
+    fn new() -> Self {
+        let events = Events::default();
+        let mut manager = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
+        manager.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
+        Self { manager, events, end: CancellationToken::new() }
+    }
+
+    /// The client shows that it is there: its session is not closed as idle. An error: the session has ended.
+    async fn keep_alive(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
+        // A request to the session's task; nobody needs the stream.
+        self.manager.create_standalone_stream(id).await.map(drop)
     }
 }
 
@@ -50,8 +67,9 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        let (id, transport) = self.library.create_session().await?;
-        self.open().insert(id.clone(), CancellationToken::new());
+        let session = Session::new();
+        let (id, transport) = session.manager.create_session().await?;
+        self.open().insert(id.clone(), Arc::new(session));
         Ok((id, transport))
     }
 
@@ -60,18 +78,18 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.library.initialize_session(id, message).await
+        self.get(id)?.manager.initialize_session(id, message).await
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.library.has_session(id).await
+        Ok(self.open().contains_key(id))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        if let Some(open) = self.open().remove(id) {
-            open.cancel();
-        }
-        self.library.close_session(id).await
+        let session = self.open().remove(id);
+        let Some(session) = session else { return Ok(()) };
+        session.end.cancel();
+        session.manager.close_session(id).await
     }
 
     async fn create_stream(
@@ -79,18 +97,20 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.library.create_stream(id, message).await
+        let session = self.get(id)?;
+        let events: EventStream = Box::pin(session.manager.create_stream(id, message).await?);
+        Ok(events)
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        self.library.accept_message(id, message).await
+        self.get(id)?.manager.accept_message(id, message).await
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.library.create_standalone_stream(id).await
+        self.resume(id, BEGINNING.to_owned()).await
     }
 
     async fn resume(
@@ -98,17 +118,12 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let open = self.open().get(id).cloned();
-        let open = open.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))?;
+        let session = self.get(id)?;
+        session.keep_alive(id).await?;
         let events = match last_event_id.as_str() {
-            BEGINNING => self.events.of(&session_stream(id)),
-            _ => self.events.replay_events_after(&last_event_id).await.map_err(SessionError::EventStore)?,
+            BEGINNING => session.events.of_session(id),
+            _ => session.events.replay_events_after(&last_event_id).await.map_err(SessionError::EventStore)?,
         };
-        Ok(events.take_until(open.cancelled_owned()))
+        Ok(events.take_until(session.end.clone().cancelled_owned()))
     }
-}
-
-/// The stream of what belongs to no request, as the library names it.
-fn session_stream(id: &SessionId) -> String {
-    format!("{id}:common")
 }
