@@ -68,9 +68,13 @@ impl Way {
         tokio::time::timeout(WAIT, open.wait_for(|open| *open == 0)).await.expect("in time").expect("its own");
     }
 
-    /// Takes connections again, and waits until the client follows its session and its call over them.
-    async fn mend(&self) {
+    /// Takes connections again.
+    fn mend(&self) {
         self.is_cut.send_replace(false);
+    }
+
+    /// Waits until the client follows its session and a call that goes on.
+    async fn is_followed(&self) {
         let mut open = self.open.subscribe();
         tokio::time::timeout(WAIT, open.wait_for(|open| *open >= 2)).await.expect("in time").expect("its own");
     }
@@ -129,7 +133,8 @@ async fn an_answer_after_the_link_is_back_counts_once_and_the_outcome_is_told() 
     let (client, running) = asked(&way, true).await;
     way.cut().await;
     assert!(deleted(&shop).is_empty());
-    way.mend().await;
+    way.mend();
+    way.is_followed().await;
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"deleted\"", "{text}");
@@ -161,7 +166,7 @@ async fn a_result_that_comes_while_the_link_is_cut_is_told_when_it_is_back() {
     shop.open();
     let record = ended(&world).await;
     assert!(record["error"].is_null(), "{record}");
-    way.mend().await;
+    way.mend();
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"bought\"", "{text}");
     assert_eq!(shop.items(), ["bread"], "once");
@@ -178,7 +183,8 @@ async fn a_no_after_the_link_is_back_is_a_no() {
     let way = Way::to(world.web()).await;
     let (client, running) = asked(&way, false).await;
     way.cut().await;
-    way.mend().await;
+    way.mend();
+    way.is_followed().await;
     client.thinks.send_replace(false);
     let (connected, (failed, text)) = running.await.expect("an outcome");
     assert!(!failed && text == "\"APPROVAL_DENIED\"", "{text}");
