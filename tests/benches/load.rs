@@ -100,7 +100,13 @@ fn number(name: &str, otherwise: usize) -> Result<usize> {
 
 /// The gateway's configuration: places for all, and a wake phrase that is heard in its sound.
 fn settings(glasses: usize, users: usize, head: Option<&str>) -> Result<String> {
-    let limits = format!("[limits]\nsessions = {}\nusers = {}\n{ANY_SILENCE}", glasses + 8, users + 8);
+    // More than there are: half of them at most may be of glasses that are not known yet.
+    let connections = 4 * glasses + 1_024;
+    let limits = format!(
+        "[limits]\nsessions = {}\nusers = {}\nconnections = {connections}\n{ANY_SILENCE}",
+        glasses + 8,
+        users + 8
+    );
     let Some(file) = head else { return Ok(limits) };
     let file = std::fs::canonicalize(file).with_context(|| format!("--wake-head {file}"))?;
     let head = Head::load(&file)?;

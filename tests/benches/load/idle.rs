@@ -8,13 +8,15 @@ use super::common::{TestGateway, resident};
 use super::{SETTLED, connect, generator, number, settings};
 
 const GLASSES: usize = 2_000;
+/// Users that they have at most, unless said: as many as a gateway takes.
+const USERS: usize = 1_000;
 /// Aim for a session, in KiB.
 const KIB_MAX: u64 = 64;
 
 /// The second half of them is measured, with which nothing is made for the first time.
 pub async fn run() -> Result<Aims> {
     let glasses = number("--glasses", GLASSES)?;
-    let (users, half) = (number("--users", glasses)?.max(1), glasses / 2);
+    let (users, half) = (number("--users", glasses.min(USERS))?.max(1), glasses / 2);
     let gateway = TestGateway::start(&settings(glasses, users, None)?).await?;
     let mut generator = generator(&gateway, glasses, 20, None)?;
     connect(&mut generator, &gateway, 0..half, users).await?;

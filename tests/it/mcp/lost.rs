@@ -264,6 +264,13 @@ impl Plain {
     }
 }
 
+/// The status of a response.
+async fn status(lines: &mut Lines<BufReader<TcpStream>>) -> u16 {
+    let line =
+        tokio::time::timeout(WAIT, lines.next_line()).await.expect("in time").expect("a line").expect("a status");
+    line.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
+}
+
 /// The id of the first event of which the data contain this; `None`: the stream ends before.
 async fn event(lines: &mut Lines<BufReader<TcpStream>>, wanted: &str) -> Option<String> {
     let looked = async {
@@ -297,8 +304,13 @@ async fn a_session_gets_what_came_before_it_was_followed_and_nothing_of_another_
     let second = event(&mut one.get(Some(&first)).await, "list_changed").await.expect("it is told");
     assert_ne!(first, second);
     for id in [first.as_str(), second.as_str(), "nothing.1", "x"] {
-        assert_eq!(event(&mut other.get(Some(id)).await, "").await, None, "{id} is of no event of this session");
+        assert_eq!(status(&mut other.get(Some(id)).await).await, 405, "{id} is of no event of this session");
     }
+    // Nothing follows an answer; a client that asked for more would come again and again.
+    let refused = other.post(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/none"})).await;
+    let last = refused.lines().filter_map(|line| line.strip_prefix("id:")).last().expect("an event").trim();
+    assert!(refused.contains("\"error\""), "{refused}");
+    assert_eq!(status(&mut other.get(Some(last)).await).await, 405, "{last}");
     world.stop().await;
 }
 

@@ -5,23 +5,20 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use futures_util::stream;
 use rmcp::{
-    model::ServerJsonRpcMessage,
+    model::{RequestId, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
         EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, SessionId,
     },
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 /// How the library names a session's own stream, behind the session's id.
 const OWN: &str = ":common";
-/// How long the events of a request are kept once it is answered.
-const ANSWERED_MS_MAX: u64 = 120_000;
 /// Maximum events of one stream; the oldest one is dropped.
 const EVENTS_MAX: usize = 64;
 /// Maximum streams of a session, and bytes of all its events as JSON. Of the requests those are dropped first that have
@@ -44,11 +41,12 @@ struct Kept {
 /// The events of one stream.
 struct Stream {
     events: VecDeque<Event>,
-    /// Its request has been answered: nothing follows.
-    is_answered: bool,
+    /// Its request has been answered or cancelled: nothing follows.
+    is_over: bool,
     /// Number of its newest event, or of the newest one of all streams when it began.
     last: u64,
-    changed_at: Instant,
+    /// The request whose stream it is.
+    request: Option<RequestId>,
     /// Wakes those who follow it; they end with it.
     news: watch::Sender<()>,
 }
@@ -70,11 +68,7 @@ impl EventStore for Events {
     /// The events behind this one, and those to come until the request is answered.
     async fn replay_events_after(&self, last: &str) -> Result<EventStream, EventStoreError> {
         let (stream, number) = parse(last).ok_or("this Last-Event-ID is of no event of this server")?;
-        let news = {
-            let mut kept = self.lock();
-            kept.expire();
-            kept.streams.get(stream).map(|stream| stream.news.subscribe())
-        };
+        let news = self.lock().streams.get(stream).map(|stream| stream.news.subscribe());
         let news = news.ok_or("the events behind this Last-Event-ID are not kept any more")?;
         Ok(self.follow(stream, number, news))
     }
@@ -86,6 +80,35 @@ impl Events {
         let stream = format!("{id}{OWN}");
         let news = self.lock().stream(&stream).news.subscribe();
         self.follow(&stream, 0, news)
+    }
+
+    /// The stream of this request, of which this is an event, from its beginning on.
+    pub(super) fn of_request(&self, request: RequestId, event: &str) -> Option<EventStream> {
+        let (stream, _) = parse(event)?;
+        let news = {
+            let mut kept = self.lock();
+            let stream = kept.stream(stream);
+            stream.request = Some(request);
+            stream.news.subscribe()
+        };
+        Some(self.follow(stream, 0, news))
+    }
+
+    /// The client has cancelled this request: it gets no answer.
+    pub(super) fn cancel(&self, request: &RequestId) {
+        let mut kept = self.lock();
+        let of_request = kept.streams.values_mut().filter(|stream| stream.request.as_ref() == Some(request));
+        for stream in of_request {
+            stream.is_over = true;
+            stream.news.send_replace(());
+        }
+    }
+
+    /// Whether something may follow this event.
+    pub(super) fn may_go_on(&self, last: &str) -> bool {
+        parse(last).is_some_and(|(stream, number)| {
+            self.lock().streams.get(stream).is_some_and(|stream| !stream.is_over || stream.last > number)
+        })
     }
 
     fn follow(&self, stream: &str, number: u64, news: watch::Receiver<()>) -> EventStream {
@@ -100,7 +123,6 @@ impl Events {
 
 impl Kept {
     fn keep(&mut self, id: &str, event: &ServerSseMessage, bytes: usize) -> EventId {
-        self.expire();
         self.last += 1;
         let event_id = format!("{id}.{}", self.last);
         let mut message = event.clone();
@@ -111,8 +133,8 @@ impl Kept {
             matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
         };
         // The answer of a request that was cancelled meanwhile comes in the session's stream, which goes on.
-        stream.is_answered |= !is_own(id) && message.message.as_deref().is_some_and(answer);
-        (stream.last, stream.changed_at) = (number, Instant::now());
+        stream.is_over |= !is_own(id) && message.message.as_deref().is_some_and(answer);
+        stream.last = number;
         stream.events.push_back(Event { number, bytes, message });
         let dropped = if stream.events.len() > EVENTS_MAX { stream.events.pop_front() } else { None };
         stream.news.send_replace(());
@@ -126,22 +148,11 @@ impl Kept {
         let last = self.last;
         self.streams.entry(id.to_owned()).or_insert_with(|| Stream {
             events: VecDeque::new(),
-            is_answered: false,
+            is_over: false,
             last,
-            changed_at: Instant::now(),
+            request: None,
             news: watch::Sender::new(()),
         })
-    }
-
-    fn expire(&mut self) {
-        let Self { bytes, streams, .. } = self;
-        streams.retain(|_, stream| {
-            let is_kept = !stream.is_answered || stream.changed_at.elapsed() < Duration::from_millis(ANSWERED_MS_MAX);
-            if !is_kept {
-                *bytes -= stream.bytes();
-            }
-            is_kept
-        });
     }
 
     /// Drops streams until the bounds hold, but neither the newest nor the session's own.
@@ -149,7 +160,7 @@ impl Kept {
         while self.streams.len() > STREAMS_MAX || self.bytes > BYTES_MAX {
             let frees = |stream: &Stream| self.bytes <= BYTES_MAX || stream.bytes() > 0;
             let others = self.streams.iter().filter(|(id, stream)| *id != newest && !is_own(id) && frees(stream));
-            let first = others.min_by_key(|(_, stream)| (!stream.is_answered, stream.last));
+            let first = others.min_by_key(|(_, stream)| (!stream.is_over, stream.last));
             let Some(id) = first.map(|(id, _)| id.clone()) else { return };
             self.bytes -= self.streams.remove(&id).map_or(0, |stream| stream.bytes());
         }
@@ -192,7 +203,7 @@ impl Follower {
                 self.number = event.number;
                 Some(Some(event.message.clone()))
             }
-            None => stream.is_answered.then_some(None),
+            None => stream.is_over.then_some(None),
         }
     }
 }
@@ -226,6 +237,8 @@ fn json_bytes(message: &ServerJsonRpcMessage) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::{FutureExt as _, StreamExt as _};
     use serde_json::json;
 
@@ -301,21 +314,26 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_is_kept_for_a_time_and_what_goes_on_for_longer() {
+    #[tokio::test]
+    async fn the_stream_of_a_request_that_is_cancelled_is_over() {
         let events = Events::default();
-        let open = keep(&events, "open", &priming()).await;
-        let own = keep(&events, "s:common", &news("one")).await;
-        let answered = keep(&events, "answered", &answer("done")).await;
-        tokio::time::advance(Duration::from_millis(ANSWERED_MS_MAX - 1)).await;
-        assert!(events.replay_events_after(&answered).await.is_ok());
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(events.replay_events_after(&answered).await.is_err());
-        assert_eq!(events.lock().streams.keys().collect::<Vec<_>>(), ["open", "s:common"]);
-        tokio::time::advance(Duration::from_secs(86_400)).await;
-        for kept in [open, own] {
-            assert!(events.replay_events_after(&kept).await.is_ok(), "{kept}");
-        }
+        let first = keep(&events, "a", &priming()).await;
+        let mut stream = events.of_request(RequestId::Number(7), &first).expect("an event");
+        assert_eq!(id(stream.next().await), Some(first.clone()));
+        events.cancel(&RequestId::Number(8));
+        assert!(stream.next().now_or_never().is_none() && events.may_go_on(&first));
+        events.cancel(&RequestId::Number(7));
+        assert!(stream.next().await.is_none() && !events.may_go_on(&first));
+    }
+
+    #[tokio::test]
+    async fn what_may_go_on_is_what_has_no_answer_or_one_that_is_not_told() {
+        let events = Events::default();
+        let first = keep(&events, "a", &priming()).await;
+        assert!(events.may_go_on(&first));
+        let last = keep(&events, "a", &answer("done")).await;
+        assert!(events.may_go_on(&first) && !events.may_go_on(&last));
+        assert!(!events.may_go_on("b.1") && !events.may_go_on("0"));
     }
 
     #[tokio::test]

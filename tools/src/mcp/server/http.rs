@@ -8,8 +8,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use hyper::{Method, Request, Response, StatusCode, body::Body};
+use http_body_util::{BodyExt as _, Empty, combinators::BoxBody};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, body::Body};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::{Endpoint, Hub, Who, handler::Session, sessions::Sessions};
@@ -23,6 +23,17 @@ const ENDPOINTS_MAX: usize = 256;
 pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
 
 type Service = StreamableHttpService<Session, Sessions>;
+
+/// Headers of a client that comes back.
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+
+/// Whether it is a client that comes back to a stream of which it has everything, or which is not known.
+fn asks_for_nothing(method: &Method, headers: &HeaderMap, sessions: &Sessions) -> bool {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let comes_back = header(SESSION).zip(header(LAST_EVENT)).filter(|_| method == Method::GET);
+    comes_back.is_some_and(|(session, last)| !sessions.may_go_on(&session.into(), last))
+}
 
 /// The accepted origins of requests.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +49,7 @@ pub struct Limits {
 pub struct Http {
     hub: Arc<Hub>,
     limits: Limits,
-    services: Mutex<BTreeMap<Who, Service>>,
+    services: Mutex<BTreeMap<Who, (Service, Arc<Sessions>)>>,
 }
 
 impl Http {
@@ -52,9 +63,15 @@ impl Http {
     where
         B: Body<Error: Display> + Send + 'static,
     {
-        let service = self.service(who);
+        let (service, sessions) = self.service(who);
         let ends_session = request.method() == Method::DELETE;
+        let is_over = asks_for_nothing(request.method(), request.headers(), &sessions);
         let mut reply = service.handle(request).await;
+        // The library responds with an empty stream, and clients ask again and again. This status ends it: nothing follows.
+        if is_over && reply.status() == StatusCode::OK {
+            reply = Response::new(Empty::new().boxed());
+            *reply.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        }
         // The library responds 202 to the end of a session. The session has ended already, and older clients do not
         // accept 202.
         if ends_session && reply.status() == StatusCode::ACCEPTED {
@@ -63,7 +80,7 @@ impl Http {
         reply
     }
 
-    fn service(&self, who: Who) -> Service {
+    fn service(&self, who: Who) -> (Service, Arc<Sessions>) {
         let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = services.get(&who) {
             return service.clone();
@@ -79,8 +96,8 @@ impl Http {
             .with_max_request_body_bytes(REQUEST_BYTES_MAX)
             .with_cancellation_token(self.hub.stop.child_token());
         let sessions = Arc::new(Sessions::default());
-        let service = StreamableHttpService::new(move || Ok(endpoint.session()), sessions, config);
-        services.insert(who, service.clone());
-        service
+        let service = StreamableHttpService::new(move || Ok(endpoint.session()), sessions.clone(), config);
+        services.insert(who, (service.clone(), sessions.clone()));
+        (service, sessions)
     }
 }

@@ -8,9 +8,9 @@ use std::{
 
 use futures_util::{Stream, StreamExt as _};
 use rmcp::{
-    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientNotification, JsonRpcNotification, RequestId, ServerJsonRpcMessage},
     transport::streamable_http_server::session::{
-        EventStore as _, EventStream, ServerSseMessage, SessionId, SessionManager,
+        EventStore as _, ServerSseMessage, SessionId, SessionManager,
         local::{LocalSessionManager, LocalSessionManagerError, SessionError},
     },
 };
@@ -24,7 +24,7 @@ const IDLE_MS_MAX: u64 = 300_000;
 const BEGINNING: &str = "0";
 
 /// The library's sessions, which forget the stream of a request with its answer, and drop what is said before anybody follows
-/// a session's own stream; so both are served from the kept events. Requests of 2026-07-28 have no session: one whose connection
+/// a session's own stream; so all streams are served from the kept events. Requests of 2026-07-28 have no session: one whose connection
 /// breaks is cancelled, as that revision wants it.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<Session>>>);
@@ -40,6 +40,11 @@ struct Session {
 impl Sessions {
     fn open(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Session>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something may follow this event of this session.
+    pub(super) fn may_go_on(&self, id: &SessionId, last_event_id: &str) -> bool {
+        last_event_id == BEGINNING || self.get(id).is_ok_and(|session| session.events.may_go_on(last_event_id))
     }
 
     fn get(&self, id: &SessionId) -> Result<Arc<Session>, LocalSessionManagerError> {
@@ -98,12 +103,25 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.get(id)?;
-        let events: EventStream = Box::pin(session.manager.create_stream(id, message).await?);
-        Ok(events)
+        let request = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let mut library = Box::pin(session.manager.create_stream(id, message).await?);
+        // Its first event, which comes at once, names the stream. The rest is not taken from the library: it waits for a
+        // connection that does not read, and with it the whole session would.
+        let first = library.next().await.and_then(|event| event.event_id);
+        let events = request.zip(first).and_then(|(request, event)| session.events.of_request(request, &event));
+        let events = events.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))?;
+        Ok(events.take_until(session.end.clone().cancelled_owned()))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        self.get(id)?.manager.accept_message(id, message).await
+        let session = self.get(id)?;
+        let cancelled = cancelled(&message);
+        session.manager.accept_message(id, message).await?;
+        cancelled.iter().for_each(|request| session.events.cancel(request));
+        Ok(())
     }
 
     async fn create_standalone_stream(
@@ -119,11 +137,22 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.get(id)?;
-        session.keep_alive(id).await?;
         let events = match last_event_id.as_str() {
             BEGINNING => session.events.of_session(id),
             _ => session.events.replay_events_after(&last_event_id).await.map_err(SessionError::EventStore)?,
         };
+        session.keep_alive(id).await?;
         Ok(events.take_until(session.end.clone().cancelled_owned()))
+    }
+}
+
+/// The request that this message cancels.
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Notification(JsonRpcNotification {
+            notification: ClientNotification::CancelledNotification(cancelled),
+            ..
+        }) => cancelled.params.request_id.clone(),
+        _ => None,
     }
 }
