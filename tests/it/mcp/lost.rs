@@ -308,7 +308,7 @@ async fn a_session_gets_what_came_before_it_was_followed_and_nothing_of_another_
     }
     // Nothing follows an answer; a client that asked for more would come again and again.
     let refused = other.post(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/none"})).await;
-    let last = refused.lines().filter_map(|line| line.strip_prefix("id:")).last().expect("an event").trim();
+    let last = refused.lines().filter_map(|line| line.strip_prefix("id:")).next_back().expect("an event").trim();
     assert!(refused.contains("\"error\""), "{refused}");
     assert_eq!(status(&mut other.get(Some(last)).await).await, 405, "{last}");
     world.stop().await;
