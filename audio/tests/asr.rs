@@ -216,6 +216,21 @@ fn what_stands_in_the_prompt_may_be_said_all_the_same() {
 }
 
 #[test]
+fn speech_that_breaks_off_is_told_from_whole_sentences() {
+    let mut decoder = engine().decoder().unwrap();
+    let options = Options { wake_phrases: wake_phrases(), ..Options::default() };
+    // "He might even have been | made amiable himself", "Had he married a more amiable woman he might have | been made ..."
+    for (clip, breaks_off_ms) in [("0930", 1_200), ("0920", 3_200)] {
+        let whole = wav(&format!("{POCKETSPHINX}/librivox/sense_and_sensibility_01_austen_64kb-{clip}.wav"));
+        let mut beginning = whole.get(..breaks_off_ms * 16).unwrap().to_vec();
+        beginning.resize(beginning.len() + 2_000, 0);
+        let [whole, beginning] = [whole, beginning].map(|pcm| decoder.transcribe(pcm.as_slice(), &options).unwrap());
+        assert!(beginning.breaks_off > 0.3, "{beginning:?}");
+        assert!(whole.breaks_off < 0.1, "{whole:?}");
+    }
+}
+
+#[test]
 fn an_abort_ends_a_decoding_and_the_decoder_goes_on() {
     let mut decoder = engine().decoder().unwrap();
     let samples = goforward();

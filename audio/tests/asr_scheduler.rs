@@ -31,6 +31,7 @@ impl Transcribe for Fake {
             no_speech_probability: 0.0,
             mean_log_probability: 0.0,
             last_word_log_probability: 0.0,
+            breaks_off: 0.0,
             audio_us: 0,
             decode_us: 0,
             context: 512,

@@ -1,18 +1,19 @@
 //! The ends of turns with voices: false cut-offs against latency, and what becomes of hesitations.
 //!
-//! `cargo xtask bench turns [--part ends|hesitations] [--voices others|NAME,NAME] [--rows N] [--clips N] [--seed 1]
+//! `cargo xtask bench turns [--part ends|hesitations] [--turns FILE] [--voices others|NAME,NAME] [--rows N] [--clips N] [--seed 1]
 //! [--decode-ms 150] [--model-ms 700] [--out FILE] [--require]`
 //!
-//! The turns are `data/turns.tsv` in synthetic voices, and the recordings of people that `bench speech` holds out. Voice detector,
-//! recogniser, command engine and core are the product's own, in virtual time (`common/ear.rs`): the wearer presses the button and
-//! speaks. A decode is done after `--decode-ms`, a model begins to answer after `--model-ms` (0: there is none but the command
+//! The turns are `data/turns.tsv` in synthetic voices (`--turns`: another table, on which a rule may be tuned), and the recordings of
+//! people that `bench speech` holds out. Voice detector, recogniser, command engine and core are the product's own, in virtual time
+//! (`common/ear.rs`): the wearer presses the button and speaks. A decode is done after `--decode-ms`, a model begins to answer after `--model-ms` (0: there is none but the command
 //! engine). `--rows`: so many rows of each kind.
 //!
 //! `ends`: each pause is followed by silence, and it is measured after how much of it the turn is over. Pauses before it in the same
 //! turn are short. Those of the recordings have their own length, the others one that is drawn from the lengths that people's
 //! pauses have in livekit's eot-bench. Printed is what that bench prints: the share of the pauses inside of turns that are cut off
 //! at a mean latency of 300 and of 600 ms, and the least mean latency with 5 % of them, over all policies that hold every turn for
-//! at least and at most so long; then the same of silence alone, and the product as it is. `--out`: a line for each pause.
+//! at least and at most so long; then the same of silence alone, and the product as it is. `--out`: a line for each pause, with what
+//! was heard last. Then the recordings are cut off in the middle of what is said.
 //!
 //! `hesitations`: whole turns with all pauses of 0.4, 0.7, 1.0 and 1.5 s: how many of the pauses are taken for the end, and how many
 //! of these are put right, since what follows becomes part of the same request.
@@ -64,7 +65,12 @@ fn main() -> Result<()> {
     let (rows, clips) = (number("--rows", all)? as usize, number("--clips", all)? as usize);
     common::calibrate("before")?;
     let mut engines = Engines::load()?;
-    let mut turns = sound::synthetic(&Speaker::asked_for()?, rows, number("--seed", 1)?)?;
+    let mut turns = sound::synthetic(
+        argument("--turns").as_deref().map(Path::new),
+        &Speaker::asked_for()?,
+        rows,
+        number("--seed", 1)?,
+    )?;
     let mut missed = Vec::new();
     if is_wanted("hesitations") {
         missed.extend(hesitations(&mut engines, &turns)?);
@@ -72,6 +78,7 @@ fn main() -> Result<()> {
     if is_wanted("ends") {
         turns.extend(sound::recorded(clips)?);
         missed.extend(ends(&mut engines, &turns)?);
+        cut_off(&mut engines, &sound::cut_off(clips)?)?;
     }
     row("what a decode really took", std::mem::take(&mut engines.decodes_us));
     common::calibrate("after")?;
@@ -83,18 +90,19 @@ fn ends(engines: &mut Engines, turns: &[Turn]) -> Result<Vec<String>> {
     let (mut pauses, mut lines, mut unfinished, mut before) = (Vec::new(), String::new(), 0, 0);
     for turn in turns {
         for index in 0..turn.pieces.len() {
-            let (over_us, early) = over(engines, turn, index).with_context(|| turn.name.clone())?;
+            let (over_us, early, heard) = over(engines, turn, index).with_context(|| turn.name.clone())?;
             let lasts_us = turn.pauses_us.get(index).copied();
             pauses.push(Pause { kind: turn.kind, lasts_us, over_us });
             unfinished += usize::from(over_us.is_none());
             before += usize::from(early);
             let ms = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), |us| (us / 1_000).to_string());
             let (kind, name) = (turn.kind.name(), &turn.name);
-            lines.push_str(&format!("{kind}\t{}\t{}\t{}\t{name}\n", index + 1, ms(lasts_us), ms(over_us)));
+            lines.push_str(&format!("{kind}\t{}\t{}\t{}\t{name}\t{heard}\n", index + 1, ms(lasts_us), ms(over_us)));
         }
     }
     if let Some(file) = argument("--out") {
-        let head = "# Kind, pause, its length in ms (-: the end), silence in ms after which the turn is over, turn\n";
+        let head =
+            "# Kind, pause, its length in ms (-: the end), silence in ms after which the turn is over, turn, text\n";
         std::fs::write(Path::new(&file), head.to_owned() + &lines).with_context(|| file.clone())?;
     }
     println!("{} pauses; {unfinished} turns were never over, {before} before the pause", pauses.len());
@@ -110,9 +118,22 @@ fn ends(engines: &mut Engines, turns: &[Turn]) -> Result<Vec<String>> {
     Ok(missed)
 }
 
+/// How soon the turns of people are over who stop in the middle of what they say. Nobody pauses like that, so it counts for no aim.
+fn cut_off(engines: &mut Engines, turns: &[Turn]) -> Result<()> {
+    let mut over_us = Vec::new();
+    for turn in turns {
+        over_us.push(over(engines, turn, 0)?.0.unwrap_or(SILENCE_US));
+    }
+    let over_by =
+        |ms: u64| over_us.iter().filter(|us| **us <= ms * 1_000).count() as f64 * 100.0 / over_us.len() as f64;
+    let [early, late] = [600, 1_500].map(over_by);
+    println!("{} recordings cut off in the middle: over after 600, 1500 ms: {early:.1}, {late:.1} %", over_us.len());
+    Ok(())
+}
+
 /// The silence in microseconds behind a piece of a turn after which the turn is over; `None`: it never was. And whether a
 /// turn was over before the piece had ended.
-fn over(engines: &mut Engines, turn: &Turn, index: usize) -> Result<(Option<u64>, bool)> {
+fn over(engines: &mut Engines, turn: &Turn, index: usize) -> Result<(Option<u64>, bool, String)> {
     let said = turn.said(index + 1, |_| SHORT_US);
     let (mut ear, from_us) = speak(engines, &said.pcm)?;
     let &(begins_us, ends_us) = said.voices_us.last().context("a piece")?;
@@ -126,7 +147,8 @@ fn over(engines: &mut Engines, turn: &Turn, index: usize) -> Result<(Option<u64>
     }
     let over_us = ear.times_us(What::Ended).filter(|at_us| *at_us >= begins_us).last();
     let early = ear.times_us(What::Ended).any(|at_us| at_us < ends_us);
-    Ok((over_us.map(|at_us| at_us.saturating_sub(ends_us)), early))
+    let heard = ear.last_decoded().unwrap_or_default().to_owned();
+    Ok((over_us.map(|at_us| at_us.saturating_sub(ends_us)), early, heard))
 }
 
 /// An ear that has heard this after a press of the button, and when the sound began.

@@ -198,8 +198,16 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
         match output {
             Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final, .. } => {
                 let text = text.to_owned();
-                let transcript =
-                    Transcript { utterance, revision, kind, text, confidence: 0.9, last_word: 0.9, foreign: false };
+                let transcript = Transcript {
+                    utterance,
+                    revision,
+                    kind,
+                    text,
+                    confidence: 0.9,
+                    last_word: 0.9,
+                    breaks_off: 0.0,
+                    foreign: false,
+                };
                 conversation.push(Input::Transcript(transcript));
             }
             Output::MatchCommand { utterance, revision, text, .. } => {

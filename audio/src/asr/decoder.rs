@@ -7,8 +7,9 @@ use std::time::Instant;
 use whisper_rs::{FullParams, SamplingStrategy, WhisperError, WhisperState};
 
 use super::{
-    Engine, Error, Heard, Language, Options, Pcm, SAMPLE_RATE_HZ, Spoken, Transcription, abort, context, filter,
+    Engine, Error, Heard, Language, Options, Pcm, SAMPLE_RATE_HZ, Spoken, Transcription, context, filter,
     prompt::{self, Tails},
+    watch::{self, Watched},
 };
 
 /// Most tokens of prompt. Each costs decoding time; Whisper itself accepts 223.
@@ -56,6 +57,7 @@ struct Pass {
     text: String,
     mean_log_probability: f32,
     last_word_log_probability: f32,
+    breaks_off: f32,
     capped: bool,
 }
 
@@ -119,6 +121,7 @@ impl Decoder {
             no_speech_probability,
             mean_log_probability: pass.mean_log_probability,
             last_word_log_probability: pass.last_word_log_probability,
+            breaks_off: pass.breaks_off,
             audio_us,
             decode_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
             context: positions.unsigned_abs(),
@@ -161,12 +164,13 @@ impl Decoder {
             parameters.set_tokens(&self.prompt.tokens);
         }
         let flag = options.abort.as_deref();
-        let done = abort::full_until(&mut self.state, parameters, samples, flag);
+        let mut ellipsis = Watched::new(self.engine.shared.ellipsis, self.engine.shared.vocabulary);
+        let done = watch::full(&mut self.state, parameters, samples, flag, &mut ellipsis);
         if flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Error::Cancelled);
         }
         done.map_err(inference)?;
-        Ok(self.read(tokens_max))
+        Ok(self.read(tokens_max, &ellipsis))
     }
 
     /// The language of the sound, by Whisper: the encoder runs once for it.
@@ -200,11 +204,12 @@ impl Decoder {
     }
 
     /// The result of the last pass.
-    fn read(&self, tokens_max: i32) -> Pass {
+    fn read(&self, tokens_max: i32, ellipsis: &Watched) -> Pass {
         let end_of_text = self.engine.shared.context.token_eot();
         let mut text = Vec::new();
         let mut log_probabilities = Vec::new();
         let mut last_word = 0.0;
+        let mut behind_last_word = 0;
         let mut tokens = 0;
         let mut ended = true;
         for segment in self.state.as_iter() {
@@ -221,6 +226,7 @@ impl Decoder {
                 // Punctuation has tokens of its own, and those from the end of the text on are no text.
                 if data.id < end_of_text && bytes.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()) {
                     last_word = if bytes.starts_with(b" ") { data.plog } else { last_word + data.plog };
+                    behind_last_word = log_probabilities.len();
                 }
                 tokens += 1;
             }
@@ -230,6 +236,7 @@ impl Decoder {
             text: String::from_utf8_lossy(&text).trim().to_owned(),
             mean_log_probability: if mean.is_finite() { mean } else { f32::MIN },
             last_word_log_probability: if last_word.is_finite() { last_word } else { f32::MIN },
+            breaks_off: ellipsis.at(behind_last_word),
             capped: !ended && tokens >= tokens_max,
         }
     }

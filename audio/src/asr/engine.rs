@@ -37,6 +37,9 @@ pub(super) struct Shared {
     /// The configured language.
     pub(super) spoken: Spoken,
     pub(super) meter: Arc<Meter>,
+    /// The token of "...", and how many tokens there are.
+    pub(super) ellipsis: usize,
+    pub(super) vocabulary: usize,
 }
 
 impl Engine {
@@ -50,7 +53,14 @@ impl Engine {
         HOOKS.call_once(whisper_rs::install_logging_hooks);
         let spoken = checked(path, &config.language)?;
         let context = context_of(path)?;
-        Ok(Self { shared: Arc::new(Shared { context, config, spoken, meter: Arc::default() }) })
+        let ellipsis = match context.tokenize("...", 4).as_deref() {
+            Ok([token]) => usize::try_from(*token).unwrap_or(usize::MAX),
+            // No token: its probability is always 0.
+            _ => usize::MAX,
+        };
+        let vocabulary = usize::try_from(context.n_vocab()).unwrap_or_default();
+        let shared = Shared { context, config, spoken, meter: Arc::default(), ellipsis, vocabulary };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Counts the decodings of all its decoders.

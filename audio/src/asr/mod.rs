@@ -4,7 +4,6 @@
 //! owns a few of them and a bounded queue. All calls block while they compute; the clock is read only to report how
 //! long that took.
 
-mod abort;
 mod context;
 mod cpu;
 mod decoder;
@@ -17,6 +16,7 @@ mod pair;
 mod prompt;
 mod scheduler;
 mod transcription;
+mod watch;
 pub mod wer;
 
 pub use context::{Context, SAMPLES_MAX};

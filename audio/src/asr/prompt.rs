@@ -8,6 +8,9 @@
 //! After one of the phrases, with or without other words, a decoder sometimes writes the phrase again, repeatedly. As
 //! the cause is known, such a text is cut to the repeated part and not decoded again.
 //!
+//! Whisper goes on as the preceding text is written. Behind sentences that break off it writes an ellipsis where speech breaks
+//! off, in place of the full stop that it writes at any pause, and mishears fewer last words.
+//!
 //! For unclear speech Whisper sometimes writes the prompt itself ("Hey Mentra, good morning"). This is detected by the
 //! rest of the sentence, and the sound is decoded again with a prompt of other sentences.
 
@@ -33,6 +36,8 @@ pub(super) struct Sentences {
     /// Sentences without a phrase, usual and alternative; one is put first when there are few phrases. If the prompt is a
     /// single word with a sentence end, that word is more often misheard, and the decoder loops on it.
     front: [&'static str; 2],
+    /// Sentences that break off, usual and alternative ones, put before the others.
+    unfinished: [[&'static str; UNFINISHED]; 2],
 }
 
 const ENGLISH: Sentences = Sentences {
@@ -53,6 +58,10 @@ const ENGLISH: Sentences = Sentences {
         "apples are cheap in autumn",
     ],
     front: ["the train was late again", "it rained all night"],
+    unfinished: [
+        ["She went to the...", "My brother wanted to...", "What did they...", "The old bridge..."],
+        ["He looked at the...", "Our neighbours used to...", "When did she...", "The green boat..."],
+    ],
 };
 const GERMAN: Sentences = Sentences {
     usual: [
@@ -72,6 +81,10 @@ const GERMAN: Sentences = Sentences {
         "im Herbst sind Birnen billig",
     ],
     front: ["der Zug kam wieder zu spät", "es regnete die ganze Nacht"],
+    unfinished: [
+        ["Sie ging zu dem...", "Mein Bruder wollte...", "Was haben sie...", "Die alte Brücke..."],
+        ["Er sah auf die...", "Unsere Nachbarn haben...", "Wann ist sie...", "Das grüne Boot..."],
+    ],
 };
 const SPANISH: Sentences = Sentences {
     usual: [
@@ -91,6 +104,10 @@ const SPANISH: Sentences = Sentences {
         "las peras son baratas en otoño",
     ],
     front: ["el tren iba otra vez con retraso", "ha llovido toda la noche"],
+    unfinished: [
+        ["Ella fue a la...", "Mi hermano quería...", "¿Qué hicieron los...", "El viejo molino..."],
+        ["Él miró hacia la...", "Los vecinos solían...", "¿Cuándo llegó la...", "El barco verde..."],
+    ],
 };
 const FRENCH: Sentences = Sentences {
     usual: [
@@ -110,6 +127,10 @@ const FRENCH: Sentences = Sentences {
         "les poires sont bon marché en automne",
     ],
     front: ["le train était encore en retard", "il a plu toute la nuit"],
+    unfinished: [
+        ["Elle est allée à la...", "Mon frère voulait...", "Qu'est-ce qu'ils...", "La vieille tour..."],
+        ["Il a regardé la...", "Nos voisins ont...", "Quand est-ce que la...", "Le bateau vert..."],
+    ],
 };
 
 /// The sentences of a language. In a prompt of another language Whisper would write that language: without sentences of
@@ -124,6 +145,8 @@ pub(super) fn sentences_of(language: Language) -> Option<&'static Sentences> {
     }
 }
 
+/// Sentences that break off in a prompt.
+const UNFINISHED: usize = 4;
 /// Up to this number, phrases are few.
 const FEW: usize = 2;
 /// Most phrases in a prompt: every sentence costs decoding time.
@@ -141,6 +164,15 @@ impl Tails {
         }
     }
 
+    /// The sentences that break off.
+    fn unfinished(self, set: &Sentences) -> [&'static str; UNFINISHED] {
+        let [usual, other] = set.unfinished;
+        match self {
+            Self::Usual => usual,
+            Self::Other => other,
+        }
+    }
+
     /// The sentence put before `count` phrases, if any.
     fn front(self, count: usize, set: &Sentences) -> Option<&'static str> {
         let [usual, other] = set.front;
@@ -151,11 +183,12 @@ impl Tails {
         (1..=FEW).contains(&count).then_some(front)
     }
 
-    /// Byte offset at which one of the first `count` sentence ends, or the sentence before them, is echoed in a text.
+    /// Byte offset at which one of the first `count` sentence ends, or a sentence before them, is echoed in a text.
     pub(super) fn echo(self, text: &str, count: usize, set: &Sentences) -> Option<usize> {
         // Keeps byte offsets for any characters.
         let text = text.to_ascii_lowercase();
-        let all = self.all(set).into_iter().take(count).chain(self.front(count, set));
+        let unfinished = self.unfinished(set).into_iter().filter(|_| count > 0);
+        let all = self.all(set).into_iter().take(count).chain(self.front(count, set)).chain(unfinished);
         all.filter_map(|sentence| text.find(&sentence.to_ascii_lowercase())).min()
     }
 
@@ -240,7 +273,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
 
 /// The English prompt for these wake phrases, empty when there are none.
 pub fn prompt_for(phrases: &[String]) -> String {
-    wake_sentences(phrases, Tails::Usual, &ENGLISH)
+    prompt_with(&[], phrases, (Tails::Usual, &ENGLISH))
 }
 
 /// How many of these phrases are put into a prompt.
@@ -255,8 +288,8 @@ fn wake_sentences(phrases: &[String], tails: Tails, set: &Sentences) -> String {
     front.into_iter().chain(sentences).collect::<Vec<_>>().join(" ")
 }
 
-/// The prompt for these wake phrases, with likely sentences before them. The likely sentences come first, because a
-/// sentence at the end of the prompt is missing from the transcript.
+/// The prompt for these wake phrases, with likely sentences before them, or such that break off. The likely sentences come
+/// first, because a sentence at the end of the prompt is missing from the transcript.
 pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], (tails, set): (Tails, &Sentences)) -> String {
     let mut prompt = String::new();
     for sentence in vocabulary.iter().filter_map(|sentence| as_sentence(sentence)) {
@@ -264,6 +297,9 @@ pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], (tails, set
             prompt.push_str(&sentence);
             prompt.push(' ');
         }
+    }
+    if vocabulary.is_empty() && sentences(phrases) > 0 {
+        tails.unfinished(set).iter().for_each(|sentence| prompt.extend([sentence, " "]));
     }
     prompt.push_str(&wake_sentences(phrases, tails, set));
     prompt.trim_end().to_owned()
@@ -309,21 +345,23 @@ mod tests {
     fn the_shipped_phrases_give_the_measured_prompt() {
         assert_eq!(
             prompt(&["hey mentra", "ok mentra", "mentra"]),
-            "Hey Mentra, good morning. OK Mentra, thank you very much. Mentra, the sky is blue."
+            "She went to the... My brother wanted to... What did they... The old bridge... Hey Mentra, good morning. \
+             OK Mentra, thank you very much. Mentra, the sky is blue."
         );
     }
 
     #[test]
     fn few_phrases_stand_behind_a_sentence_without_one() {
-        assert_eq!(prompt(&["computer"]), "The train was late again. Computer, good morning.");
-        assert_eq!(
-            prompt(&["nova", "hey nova"]),
-            "The train was late again. Nova, good morning. Hey Nova, thank you very much."
+        let ends_in = |prompt: &str, end: &str| assert!(prompt.ends_with(&format!("... {end}")), "{prompt}");
+        ends_in(&prompt(&["computer"]), "The train was late again. Computer, good morning.");
+        ends_in(
+            &prompt(&["nova", "hey nova"]),
+            "The train was late again. Nova, good morning. Hey Nova, thank you very much.",
         );
         let computer = ["computer".to_owned()];
-        assert_eq!(
-            prompt_with(&[], &computer, (Tails::Other, &ENGLISH)),
-            "It rained all night. Computer, snow fell over the hills."
+        ends_in(
+            &prompt_with(&[], &computer, (Tails::Other, &ENGLISH)),
+            "It rained all night. Computer, snow fell over the hills.",
         );
         assert_eq!(Tails::Usual.echo("The train was late again.", 1, &ENGLISH), Some(0));
         assert_eq!(Tails::Usual.echo("The train was late again.", 3, &ENGLISH), None);
@@ -333,7 +371,7 @@ mod tests {
     fn odd_phrases_are_left_out() {
         assert_eq!(prompt(&[]), "");
         assert_eq!(prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]), "");
-        assert_eq!(prompt(&["bad\n", "élan vital"]), "The train was late again. Élan Vital, good morning.");
+        assert!(prompt(&["bad\n", "élan vital"]).ends_with("... The train was late again. Élan Vital, good morning."));
         assert_eq!(prompt(&["a"; 50]).matches("A, ").count(), PHRASES_MAX);
     }
 
@@ -365,6 +403,8 @@ mod tests {
             ("İ, thank you very much, good morning", Some(4)),
             ("Hey Mentra, set a timer.", None),
             ("Hey Mentra, the old bridge was closed.", None),
+            ("What did they... Hey Mentra", Some(0)),
+            ("What did they say?", None),
             ("", None),
         ] {
             assert_eq!(Tails::Usual.echo(text, count, &ENGLISH), expected, "{text}");
@@ -433,12 +473,13 @@ mod tests {
         assert_eq!((of("it"), of("ru")), (None, None));
         let phrases = ["hey mentra".to_owned()];
         for (tag, expected) in [
-            ("de", "Der Zug kam wieder zu spät. Hey Mentra, guten Morgen."),
-            ("es", "El tren iba otra vez con retraso. Hey Mentra, buenos días."),
-            ("fr", "Le train était encore en retard. Hey Mentra, bonjour à tous."),
+            ("de", "Die alte Brücke... Der Zug kam wieder zu spät. Hey Mentra, guten Morgen."),
+            ("es", "El viejo molino... El tren iba otra vez con retraso. Hey Mentra, buenos días."),
+            ("fr", "La vieille tour... Le train était encore en retard. Hey Mentra, bonjour à tous."),
         ] {
             let set = of(tag).unwrap();
-            assert_eq!(prompt_with(&[], &phrases, (Tails::Usual, set)), expected);
+            let prompt = prompt_with(&[], &phrases, (Tails::Usual, set));
+            assert!(prompt.ends_with(expected), "{prompt}");
             let echoed = Tails::Usual.echo(expected, 1, set);
             assert!(echoed.is_some() && Tails::Other.echo(expected, 1, set).is_none(), "{tag}");
         }

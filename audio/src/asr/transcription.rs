@@ -95,6 +95,9 @@ pub struct Transcription {
     pub mean_log_probability: f32,
     /// Natural logarithm of the probability of the last word, without what is written behind it; at most 0.
     pub last_word_log_probability: f32,
+    /// Probability of an ellipsis behind the last word, 0 to 1: that of speech which breaks off there, if the prompt has
+    /// sentences that do.
+    pub breaks_off: f32,
     /// Length of the sound.
     pub audio_us: u64,
     /// Wall-clock time of the decoding.
@@ -125,6 +128,7 @@ impl Transcription {
             no_speech_probability: 1.0,
             mean_log_probability: 0.0,
             last_word_log_probability: 0.0,
+            breaks_off: 0.0,
             audio_us,
             decode_us: 0,
             context: 0,

@@ -72,6 +72,7 @@ impl World {
             text,
             confidence: 0.9,
             last_word: 0.9,
+            breaks_off: 0.0,
             foreign: false,
         }));
     }

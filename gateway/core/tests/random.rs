@@ -166,6 +166,7 @@ fn input() -> impl Strategy<Value = Input> {
             text,
             confidence: 0.5,
             last_word: 0.5,
+            breaks_off: 0.0,
             foreign,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),

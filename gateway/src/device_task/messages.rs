@@ -82,6 +82,7 @@ impl Session {
                     self.turns.decoded(report.queue_us, result.decode_us);
                 }
                 let (confidence, last_word) = (result.confidence(), result.last_word_confidence());
+                let breaks_off = result.breaks_off;
                 let text = result.text;
                 let understood = self.services.engines.languages.of(&self.user.name);
                 if let Some(tag) = understood.turned(result.language, kind, &text) {
@@ -91,7 +92,8 @@ impl Session {
                     }
                 }
                 let foreign = self.app_feed.is_foreign();
-                let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
+                let transcript =
+                    Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off, foreign };
                 self.input(Input::Transcript(transcript));
             }
             Err(error) => {

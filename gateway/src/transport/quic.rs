@@ -105,6 +105,10 @@ impl Receiver {
         loop {
             if let Some(frame) = take_frame(&mut self.buffer)? {
                 self.meter.count(1, 0)?;
+                if self.buffer.is_empty() {
+                    // Otherwise it would keep the frame's memory until the next one.
+                    self.buffer = BytesMut::new();
+                }
                 return Ok(Some(frame));
             }
             let connection = &self.connection;

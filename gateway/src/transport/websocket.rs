@@ -75,7 +75,7 @@ pub struct Receiver {
 pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize, meter: Meter) -> Socket {
     let config = WebSocketConfig::default()
         // The default of 128 KiB per connection exceeds the needs of a whole session.
-        .read_buffer_size(8 * 1024)
+        .read_buffer_size(4 * 1024)
         .write_buffer_size(0)
         .max_write_buffer_size(2 * message_bytes_max.max(limits::JSON_BYTES_MAX))
         .max_message_size(Some(message_bytes_max))

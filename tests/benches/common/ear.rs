@@ -250,6 +250,14 @@ impl Ear {
         self.log.iter().filter(move |event| event.what == what).map(|event| event.at_us)
     }
 
+    /// The text of the last decode.
+    pub fn last_decoded(&self) -> Option<&str> {
+        self.log.iter().rev().find_map(|event| match &event.what {
+            What::Decoded(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     fn note(&mut self, what: What) {
         self.log.push(Event { at_us: self.now_us, what });
     }
@@ -393,9 +401,10 @@ impl Ear {
         }
         let heard = engines.recogniser.transcribe(&pcm, &options)?;
         engines.decodes_us.push(heard.decode_us as i64);
-        let (confidence, last_word, text) = (heard.confidence(), heard.last_word_confidence(), heard.text);
+        let (confidence, last_word, breaks_off) = (heard.confidence(), heard.last_word_confidence(), heard.breaks_off);
+        let text = heard.text;
         self.note(What::Decoded(text.clone()));
-        Ok(Transcript { utterance, revision, kind, text, confidence, last_word, foreign: false })
+        Ok(Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off, foreign: false })
     }
 }
 

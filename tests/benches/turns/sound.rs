@@ -1,6 +1,8 @@
 //! Turns as sound: pieces of voice, with pauses between them whose length is chosen.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use firmware_sim::random::Random;
@@ -22,6 +24,9 @@ const PAUSE_MIN: usize = 20;
 const MARGIN: usize = CLIP_HZ as usize / 20;
 /// Silence in front of a turn.
 const FRONT: usize = CLIP_HZ as usize / 2;
+/// How much of a recording's first piece is left where it is cut off, and the least that is, in samples.
+const CUT_PART: f64 = 0.55;
+const CUT_MIN: usize = CLIP_HZ as usize / 2;
 /// Longer clips are left out: each of their pauses is judged behind all that was said before.
 const CLIP_S_MAX: f64 = 15.0;
 /// How long people pause inside of a turn: milliseconds, and the share of the pauses that are longer. These are the pauses of
@@ -104,11 +109,16 @@ impl Turn {
     }
 }
 
-/// The turns of the table in these voices, at most so many rows of each kind. The seed draws the pauses.
-pub fn synthetic(speakers: &[Speaker], rows_max: usize, seed: u64) -> Result<Vec<Turn>> {
+/// The turns of a table, or of the one that judges, in these voices, at most so many rows of each kind. The seed draws the
+/// pauses.
+pub fn synthetic(table: Option<&Path>, speakers: &[Speaker], rows_max: usize, seed: u64) -> Result<Vec<Turn>> {
+    let table = match table {
+        Some(file) => fs::read_to_string(file).with_context(|| file.display().to_string())?,
+        None => TABLE.to_owned(),
+    };
     let (folder, mut random, mut turns) = (tempfile::tempdir()?, Random::new(seed), Vec::new());
     let mut rows = BTreeMap::<Kind, usize>::new();
-    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
         let (kind, text) = line.split_once('\t').context("a kind and a text")?;
         let kind = Kind::of(kind).with_context(|| format!("no kind is called {kind:?}"))?;
         let row = rows.entry(kind).or_default();
@@ -141,6 +151,20 @@ pub fn recorded(clips_max: usize) -> Result<Vec<Turn>> {
         Turn { kind: Kind::Clip, name, pieces, pauses_us }
     };
     Ok(clips.into_iter().map(turn).filter(|turn| !turn.pieces.is_empty()).collect())
+}
+
+/// The same recordings, each cut off in the middle of what is said: there is more to come.
+pub fn cut_off(clips_max: usize) -> Result<Vec<Turn>> {
+    let mut turns = recorded(clips_max)?;
+    for turn in &mut turns {
+        let Some(Piece { pcm, ends, .. }) = turn.pieces.first_mut() else { continue };
+        pcm.truncate((*ends as f64 * CUT_PART) as usize);
+        *ends = pcm.len();
+        turn.pieces.truncate(1);
+        turn.pauses_us.clear();
+    }
+    turns.retain(|turn| turn.pieces.iter().all(|piece| piece.ends > piece.begins + CUT_MIN));
+    Ok(turns)
 }
 
 /// As a voice is to say it: a voice that goes on does not fall as at a full stop.

@@ -144,8 +144,16 @@ impl Wearer {
         match output {
             Output::Transcribe { utterance, revision, kind: TranscriptKind::Speculative, .. } => {
                 let (text, kind) = (self.text.clone(), TranscriptKind::Speculative);
-                let transcript =
-                    Transcript { utterance, revision, kind, text, confidence: 0.9, last_word: 0.9, foreign: false };
+                let transcript = Transcript {
+                    utterance,
+                    revision,
+                    kind,
+                    text,
+                    confidence: 0.9,
+                    last_word: 0.9,
+                    breaks_off: 0.0,
+                    foreign: false,
+                };
                 self.decodes.push((self.now_ms + DECODE_MS, Input::Transcript(transcript)));
                 Vec::new()
             }

@@ -113,8 +113,11 @@ fn join(last: &mut String, first: &str) {
     }
 }
 
+/// The words of a decode. An ellipsis behind the last one says no more than that the sound was cut there.
 fn words_of(text: &str) -> Vec<String> {
-    text.split_whitespace().map(String::from).collect()
+    let said = text.trim_end();
+    let said = said.strip_suffix("...").or_else(|| said.strip_suffix('…')).unwrap_or(said);
+    said.split_whitespace().map(String::from).collect()
 }
 
 fn rest(words: &[String], from: usize) -> &[String] {
@@ -201,7 +204,7 @@ mod tests {
             (["What time?", "What time is it?"], "What time is it?"),
             (["It is late.", "It is late. Good night."], "It is late. Good night."),
             (["At 5 p.m.", "At 5 p.m. today"], "At 5 p.m. today"),
-            (["I thought...", "I thought... so"], "I thought... so"),
+            (["I thought...", "I thought... so"], "I thought so"),
         ] {
             assert_eq!(captions(&decodes)[1], shown);
         }

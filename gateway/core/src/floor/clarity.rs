@@ -16,11 +16,13 @@ pub(super) struct Sureness {
     /// Mean of the tokens.
     pub(super) text: f32,
     pub(super) last_word: f32,
+    /// That the words break off behind the last one.
+    pub(super) breaks_off: f32,
 }
 
 impl Default for Sureness {
     fn default() -> Self {
-        Self { text: 1.0, last_word: 1.0 }
+        Self { text: 1.0, last_word: 1.0, breaks_off: 0.0 }
     }
 }
 

@@ -26,6 +26,8 @@ const SCORE_GOING_ON: f32 = 0.2;
 
 /// Confidence below which a short last word may be another one.
 const LAST_WORD_SURE_MIN: f32 = 0.8;
+/// Least probability that the words break off at which they are waited for.
+const BREAKS_OFF_MIN: f32 = 0.25;
 
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,8 +155,8 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return Completeness::TrailsOff;
     }
     let lacks = evidence.matched == Some(CommandMatch::Incomplete) || (lacks_end && may_begin);
-    let is_doubtful = may_begin && !is_single && is_doubtful(text, evidence);
-    if lacks || is_doubtful || (!understood && is_dictating(text)) {
+    let more = is_doubtful(text, evidence) || evidence.sure.breaks_off >= BREAKS_OFF_MIN;
+    if lacks || (may_begin && !is_single && more) || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
     match evidence.score {
@@ -165,7 +167,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     }
 }
 
-/// Whether the words, or the last of them, may be others than what was said.
+/// Whether the words, or the last of them, may be others than what was said. Of other languages it is not known.
 fn is_doubtful(text: &str, Evidence { sure, doubtful_below, foreign, .. }: Evidence<'_>) -> bool {
     let is_last_word = sure.last_word < LAST_WORD_SURE_MIN && may_be_unfinished_word(text);
     !foreign && (sure.text < doubtful_below || is_last_word)
@@ -274,6 +276,8 @@ mod tests {
     fn words_that_may_be_others_are_waited_for_unless_they_are_understood() {
         let certain = Sureness::default();
         let (unsure, last_word) = (Sureness { text: 0.5, ..certain }, Sureness { last_word: 0.5, ..certain });
+        let (breaks_off, is_whole) =
+            (Sureness { breaks_off: 0.25, ..certain }, Sureness { breaks_off: 0.24, ..certain });
         for (text, matched, asked, sure, expected) in [
             ("Center Tyler Ford.", None, false, certain, 450),
             ("Center Tyler Ford.", None, false, unsure, 1_600),
@@ -281,6 +285,10 @@ mod tests {
             ("Where is that?", None, false, certain, 450),
             ("Where is that?", None, false, last_word, 1_600),
             ("Where is that?", None, true, last_word, 450),
+            ("Open the kitchen window.", None, false, breaks_off, 1_600),
+            ("Open the kitchen window.", None, false, is_whole, 450),
+            ("Tomorrow at eight.", None, true, breaks_off, 450),
+            ("What time is it?", Some(CommandMatch::Closed), false, breaks_off, 200),
             ("Where is that?", Some(CommandMatch::Exact), false, unsure, 450),
             ("What time is it?", Some(CommandMatch::Closed), false, unsure, 200),
             ("Two.", None, false, unsure, 450),
@@ -288,7 +296,10 @@ mod tests {
             let evidence = Evidence { matched, asked, sure, doubtful_below: 0.55, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {sure:?}");
         }
-        assert_eq!(judged(Evidence { foreign: true, sure: unsure, doubtful_below: 0.55, ..of("Wo ist das?") }), 450);
+        for (sure, expected) in [(unsure, 450), (breaks_off, 1_600)] {
+            let evidence = Evidence { foreign: true, sure, doubtful_below: 0.55, ..of("Wo ist das?") };
+            assert_eq!(judged(evidence), expected, "{sure:?}");
+        }
     }
 
     #[test]

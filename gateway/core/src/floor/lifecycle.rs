@@ -190,7 +190,8 @@ impl Floor {
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
-            speculative.sure = Sureness { text: transcript.confidence, last_word: transcript.last_word };
+            let Transcript { confidence, last_word, breaks_off, .. } = transcript;
+            speculative.sure = Sureness { text: confidence, last_word, breaks_off };
             speculative.foreign = transcript.foreign;
             let first = FirstText {
                 utterance: open.id,

@@ -129,6 +129,9 @@ pub struct Transcript {
     /// Probability of the last word, 0 to 1.
     #[serde(default = "certain")]
     pub last_word: f32,
+    /// Probability that the speech breaks off behind the last word, as the recogniser writes it; 0 to 1.
+    #[serde(default)]
+    pub breaks_off: f32,
     /// Whether it is in another language than English, as far as is known: nothing is known of the form of its sentences.
     #[serde(default)]
     pub foreign: bool,

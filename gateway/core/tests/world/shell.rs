@@ -383,7 +383,8 @@ impl World {
         let at_end = self.text_at_end.clone().filter(|_| kind != TranscriptKind::Partial);
         let text = at_end.unwrap_or(text);
         let ((confidence, last_word), foreign) = (self.sure, self.foreign);
-        let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
+        let transcript =
+            Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off: 0.0, foreign };
         self.after(0, Event::To(device, Input::TranscriptBegun { utterance, revision }));
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
@@ -400,7 +401,8 @@ impl World {
         let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
         let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
         let (confidence, last_word, foreign) = (self.second_pass_sure, 0.9, self.foreign);
-        let transcript = Transcript { utterance, revision, kind, text, confidence, last_word, foreign };
+        let transcript =
+            Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off: 0.0, foreign };
         self.after(delay, Event::Decoded(device, transcript));
     }
 
