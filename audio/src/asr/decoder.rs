@@ -12,7 +12,7 @@ use super::{
     watch::{self, Watched},
 };
 
-/// Most tokens of prompt. Each costs decoding time; Whisper itself accepts 223.
+/// Most tokens of prompt: the last ones of a longer one. Each costs decoding time; Whisper itself accepts 223.
 const PROMPT_TOKENS_MAX: usize = 220;
 /// Step between the temperatures that whisper.cpp tries when a decoding loops or is improbable.
 const TEMPERATURE_STEP: f32 = 0.2;
@@ -46,9 +46,9 @@ struct How<'a> {
 }
 
 impl How<'_> {
-    /// Where one of the first `count` prompted sentences is echoed in a text.
-    fn echo(self, text: &str, count: usize) -> Option<usize> {
-        self.tails.echo(text, count, prompt::sentences_of(self.language)?)
+    /// Whether one of the first `count` prompted sentences is echoed in a text.
+    fn is_echoed(self, text: &str, count: usize) -> bool {
+        prompt::sentences_of(self.language).is_some_and(|set| self.tails.is_echoed(text, count, set))
     }
 }
 
@@ -106,10 +106,12 @@ impl Decoder {
         let with = |tails| How { options, language, tails };
         let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, with(Tails::Usual))?;
         let sentences = self.prompt.wake_sentences(options);
-        if with(Tails::Usual).echo(&pass.text, sentences).is_some() {
+        if with(Tails::Usual).is_echoed(&pass.text, sentences) {
             (pass, positions, retried) = self.behind(samples, duration_ms, with(Tails::Other))?;
             if let Some(set) = prompt::sentences_of(language) {
+                let before = pass.text.len();
                 Tails::Other.cut_echo(&mut pass.text, sentences, set);
+                pass.breaks_off = if pass.text.len() < before { 0.0 } else { pass.breaks_off };
             }
         }
         let no_speech_probability = self.no_speech_probability()?;
@@ -138,10 +140,11 @@ impl Decoder {
         let mut pass = self.pass(samples, positions, duration_ms, how)?;
         if let Some(first) = prompt::first_of_loop(&pass.text, self.prompt.wake_phrases(options), pass.capped) {
             pass.text.truncate(first.len());
+            pass.breaks_off = 0.0;
             return Ok((pass, positions, false));
         }
         let looped = pass.capped || filter::is_repetition(&pass.text);
-        let echoes = || how.echo(&pass.text, self.prompt.wake_sentences(options)).is_some();
+        let echoes = || how.is_echoed(&pass.text, self.prompt.wake_sentences(options));
         if !looped || context::is_full(positions) || echoes() {
             return Ok((pass, positions, false));
         }
@@ -164,7 +167,8 @@ impl Decoder {
             parameters.set_tokens(&self.prompt.tokens);
         }
         let flag = options.abort.as_deref();
-        let mut ellipsis = Watched::new(self.engine.shared.ellipsis, self.engine.shared.vocabulary);
+        let shared = &self.engine.shared;
+        let mut ellipsis = Watched::new(&shared.ellipses, shared.vocabulary);
         let done = watch::full(&mut self.state, parameters, samples, flag, &mut ellipsis);
         if flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Error::Cancelled);
@@ -204,8 +208,9 @@ impl Decoder {
     }
 
     /// The result of the last pass.
-    fn read(&self, tokens_max: i32, ellipsis: &Watched) -> Pass {
-        let end_of_text = self.engine.shared.context.token_eot();
+    fn read(&self, tokens_max: i32, ellipsis: &Watched<'_>) -> Pass {
+        let shared = &self.engine.shared;
+        let end_of_text = shared.context.token_eot();
         let mut text = Vec::new();
         let mut log_probabilities = Vec::new();
         let mut last_word = 0.0;
@@ -224,7 +229,9 @@ impl Decoder {
                 ended = data.id == end_of_text;
                 let bytes = token.to_bytes().unwrap_or_default();
                 // Punctuation has tokens of its own, and those from the end of the text on are no text.
-                if data.id < end_of_text && bytes.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()) {
+                let is_word = bytes.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+                let is_ellipsis = || usize::try_from(data.id).is_ok_and(|id| shared.ellipses.contains(&id));
+                if data.id < end_of_text && is_word && !is_ellipsis() {
                     last_word = if bytes.starts_with(b" ") { data.plog } else { last_word + data.plog };
                     behind_last_word = log_probabilities.len();
                 }
@@ -266,11 +273,12 @@ impl CachedPrompt {
         let set = prompt::sentences_of(language).filter(|_| !options.translate);
         let text = set.map_or_else(String::new, |set| prompt::prompt_with(vocabulary, phrases, (tails, set)));
         // A leading space, as in running text: Whisper's word tokens begin with one.
-        let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
-            tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
-            Vec::new()
-        });
-        self.tokens = if text.is_empty() { Vec::new() } else { tokens };
+        let text = if text.is_empty() { text } else { format!(" {text}") };
+        // A token has a byte at least. For too small a buffer whisper-rs 0.16 takes the negative length that whisper.cpp returns
+        // for the length of a vector.
+        let mut tokens = engine.shared.context.tokenize(&text, text.len() + 1).unwrap_or_default();
+        tokens.drain(..tokens.len().saturating_sub(PROMPT_TOKENS_MAX));
+        self.tokens = tokens;
         (self.language, self.tails) = (Some(language), tails);
         self.phrases = phrases.clone();
         self.vocabulary = vocabulary.clone();

@@ -9,6 +9,9 @@ use super::{Error, Options, Spoken, cpu};
 use crate::meter::Meter;
 use crate::models::{bf16, ggml};
 
+/// How Whisper writes an ellipsis.
+const ELLIPSES: [&str; 4] = ["...", " ...", "…", "...."];
+
 /// Settings of recognition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -37,8 +40,8 @@ pub(super) struct Shared {
     /// The configured language.
     pub(super) spoken: Spoken,
     pub(super) meter: Arc<Meter>,
-    /// The token of "...", and how many tokens there are.
-    pub(super) ellipsis: usize,
+    /// The tokens that are an ellipsis, and how many tokens there are.
+    pub(super) ellipses: Vec<usize>,
     pub(super) vocabulary: usize,
 }
 
@@ -53,13 +56,14 @@ impl Engine {
         HOOKS.call_once(whisper_rs::install_logging_hooks);
         let spoken = checked(path, &config.language)?;
         let context = context_of(path)?;
-        let ellipsis = match context.tokenize("...", 4).as_deref() {
-            Ok([token]) => usize::try_from(*token).unwrap_or(usize::MAX),
-            // No token: its probability is always 0.
-            _ => usize::MAX,
-        };
+        let ellipses =
+            ELLIPSES.iter().filter_map(|written| match context.tokenize(written, written.len()).as_deref() {
+                Ok([token]) => usize::try_from(*token).ok(),
+                _ => None,
+            });
+        let ellipses = ellipses.collect();
         let vocabulary = usize::try_from(context.n_vocab()).unwrap_or_default();
-        let shared = Shared { context, config, spoken, meter: Arc::default(), ellipsis, vocabulary };
+        let shared = Shared { context, config, spoken, meter: Arc::default(), ellipses, vocabulary };
         Ok(Self { shared: Arc::new(shared) })
     }
 

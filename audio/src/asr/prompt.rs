@@ -183,12 +183,19 @@ impl Tails {
         (1..=FEW).contains(&count).then_some(front)
     }
 
-    /// Byte offset at which one of the first `count` sentence ends, or a sentence before them, is echoed in a text.
-    pub(super) fn echo(self, text: &str, count: usize, set: &Sentences) -> Option<usize> {
+    /// Whether a sentence of the prompt is echoed in a text, one of the first `count` sentence ends or one before them.
+    pub(super) fn is_echoed(self, text: &str, count: usize, set: &Sentences) -> bool {
+        let lower = text.to_lowercase();
+        let unfinished = || self.unfinished(set).into_iter().any(|words| lower.contains(&words.to_lowercase()));
+        self.echo(text, count, set).is_some() || (count > 0 && unfinished())
+    }
+
+    /// Byte offset at which one of the first `count` sentence ends, or the sentence before them, is echoed in a text. A sentence
+    /// that breaks off may be what was said, and what stands behind it is.
+    fn echo(self, text: &str, count: usize, set: &Sentences) -> Option<usize> {
         // Keeps byte offsets for any characters.
         let text = text.to_ascii_lowercase();
-        let unfinished = self.unfinished(set).into_iter().filter(|_| count > 0);
-        let all = self.all(set).into_iter().take(count).chain(self.front(count, set)).chain(unfinished);
+        let all = self.all(set).into_iter().take(count).chain(self.front(count, set));
         all.filter_map(|sentence| text.find(&sentence.to_ascii_lowercase())).min()
     }
 
@@ -403,13 +410,17 @@ mod tests {
             ("İ, thank you very much, good morning", Some(4)),
             ("Hey Mentra, set a timer.", None),
             ("Hey Mentra, the old bridge was closed.", None),
-            ("What did they... Hey Mentra", Some(0)),
-            ("What did they say?", None),
             ("", None),
         ] {
             assert_eq!(Tails::Usual.echo(text, count, &ENGLISH), expected, "{text}");
         }
+        for (text, expected) in
+            [("Hey Mentra, good morning.", true), ("What did they... Hey Mentra", true), ("What did they say?", false)]
+        {
+            assert_eq!(Tails::Usual.is_echoed(text, count, &ENGLISH), expected, "{text}");
+        }
         for (text, expected) in [
+            ("He looked at the... Hey Mentra, stop.", "He looked at the... Hey Mentra, stop."),
             ("Hey Mentra, snow fell over the hills.", "Hey Mentra"),
             ("Set a timer. Hey Mentra, snow fell over the hills. So", "Set a timer."),
             ("Snow fell over the hills.", ""),

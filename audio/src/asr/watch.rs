@@ -11,24 +11,23 @@ use super::filter;
 /// Natural logarithm of a probability that counts as 0, or of one that is above it.
 const NEGLIGIBLE_LN: f32 = -5.0;
 
-/// How probable one token was at each step of a decode.
+/// How probable some tokens were at each step of a decode, at the temperature of that decode.
 #[derive(Debug)]
-pub(super) struct Watched {
-    /// The token.
-    token: usize,
+pub(super) struct Watched<'a> {
+    tokens: &'a [usize],
     /// Length of the vocabulary, in tokens.
     vocabulary: usize,
-    /// Its probability, 0 to 1, at each step.
+    /// Probability of any of the tokens, 0 to 1, at each step.
     steps: Vec<f32>,
 }
 
-impl Watched {
+impl<'a> Watched<'a> {
     /// `vocabulary`: how many tokens there are.
-    pub(super) fn new(token: usize, vocabulary: usize) -> Self {
-        Self { token, vocabulary, steps: Vec::new() }
+    pub(super) fn new(tokens: &'a [usize], vocabulary: usize) -> Self {
+        Self { tokens, vocabulary, steps: Vec::new() }
     }
 
-    /// Its probability at a step; 0 if there was no such step.
+    /// Their probability at a step; 0 if there was no such step.
     pub(super) fn at(&self, step: usize) -> f32 {
         self.steps.get(step).copied().unwrap_or_default()
     }
@@ -36,11 +35,11 @@ impl Watched {
     fn step(&mut self, step: usize, logits: &[f32]) {
         // Whisper begins anew at another temperature.
         self.steps.truncate(step);
-        let logit = logits.get(self.token).copied().unwrap_or(f32::MIN);
         let highest = logits.iter().copied().fold(f32::MIN, f32::max);
         // The sum over all tokens costs more than the rest.
-        let counts = logit - highest > NEGLIGIBLE_LN;
-        self.steps.push(if counts { filter::probability_of(self.token, logits) } else { 0.0 });
+        let counts = |token: &&usize| logits.get(**token).is_some_and(|logit| logit - highest > NEGLIGIBLE_LN);
+        let probable = self.tokens.iter().filter(counts);
+        self.steps.push(probable.map(|token| filter::probability_of(*token, logits)).sum());
     }
 }
 
@@ -53,7 +52,7 @@ pub(super) fn full(
     mut params: FullParams<'_, '_>,
     samples: &[f32],
     flag: Option<&AtomicBool>,
-    watched: &mut Watched,
+    watched: &mut Watched<'_>,
 ) -> Result<(), WhisperError> {
     if let Some(flag) = flag {
         let data = std::ptr::from_ref(flag).cast_mut().cast::<c_void>();
@@ -93,7 +92,7 @@ unsafe extern "C" fn look(
     data: *mut c_void,
 ) {
     // SAFETY: see above.
-    let watched = unsafe { &mut *data.cast::<Watched>() };
+    let watched = unsafe { &mut *data.cast::<Watched<'_>>() };
     // SAFETY: see above; they are read only until this returns.
     let logits = unsafe { std::slice::from_raw_parts(logits.cast_const(), watched.vocabulary) };
     watched.step(usize::try_from(before).unwrap_or_default(), logits);
@@ -105,11 +104,11 @@ mod tests {
 
     #[test]
     fn a_decode_that_begins_anew_is_watched_anew() {
-        let mut watched = Watched::new(1, 2);
-        watched.step(0, &[0.0, 0.0]);
-        watched.step(1, &[0.0, 0.0]);
+        let mut watched = Watched::new(&[1, 2], 4);
+        watched.step(0, &[0.0; 4]);
+        watched.step(1, &[0.0; 4]);
         assert_eq!((watched.at(0), watched.at(1), watched.at(2)), (0.5, 0.5, 0.0));
-        watched.step(0, &[6.0, 0.0]);
+        watched.step(0, &[6.0, 0.0, 0.0, 0.0]);
         assert_eq!((watched.at(0), watched.at(1)), (0.0, 0.0), "nearly never, and no step yet");
     }
 }

@@ -39,7 +39,7 @@ pub struct Config {
     pub silence_complete_ms: u32,
     /// The same if the text is a command to which nothing can be added, or the answer to a yes/no question.
     pub silence_command_ms: u32,
-    /// The same if something is missing, as in a command without its argument or within a number.
+    /// The same if something is missing, as in a command without its argument or within a number, or the words may break off.
     pub silence_incomplete_ms: u32,
     /// The same if the text lacks its end, or looks like a beginning: "tomorrow at eight".
     pub silence_trailing_ms: u32,

@@ -60,11 +60,8 @@ pub(super) fn original(source: &str, words: &[Word]) -> String {
     let mut last_end = None;
     for word in words {
         if let Some(end) = last_end {
-            if word.gap {
-                out.push(' ');
-            } else {
-                out.push_str(source.get(end..word.start).unwrap_or(" "));
-            }
+            let between = source.get(end..word.start).unwrap_or(" ");
+            out.push_str(if word.gap || is_hesitation(between) { " " } else { between });
         }
         out.push_str(source.get(word.start..word.end).unwrap_or(""));
         last_end = Some(word.end);
@@ -74,6 +71,12 @@ pub(super) fn original(source: &str, words: &[Word]) -> String {
     let kept = behind.len() - behind.trim_start_matches(|c| SIGNS.contains(&c) || closes(c)).len();
     out.push_str(&behind[..kept]);
     out
+}
+
+/// Whether an ellipsis is all that stands between two words: the recogniser writes it where somebody hesitates.
+fn is_hesitation(between: &str) -> bool {
+    let dots = between.trim();
+    dots.len() >= "...".len() && dots.chars().all(|sign| matches!(sign, '.' | '…'))
 }
 
 struct Cutter<'a> {
@@ -297,6 +300,8 @@ mod tests {
     #[test]
     fn free_text_keeps_the_wearers_spelling() {
         for (source, expected) in [
+            ("note two eggs... and flour...", "two eggs and flour"),
+            ("note two eggs. And flour", "two eggs. And flour"),
             ("Note: two eggs, um, Flour (and) sugar.", "two eggs Flour (and) sugar"),
             ("Note \u{20ac}5 for 3 mm of milk (fresh).", "\u{20ac}5 for 3 mm of milk (fresh)"),
             ("note, the ER is at 30\u{b0}!", "the ER is at 30\u{b0}"),

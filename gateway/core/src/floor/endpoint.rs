@@ -11,7 +11,7 @@ use super::{
     origin::Grounds,
     pace::Pace,
     talk::Talk,
-    unfinished::{is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
+    unfinished::{breaks_off, is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
 };
 use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
 
@@ -35,7 +35,7 @@ enum Completeness {
     /// The end is missing, or the words look like a beginning, though they may be all: "tomorrow at eight".
     TrailsOff,
     /// Something is missing, though nothing sounds like it: a command without an argument, the rest of a number, what
-    /// follows "because", the answer to a question behind a wake phrase. Or the words are probably others.
+    /// follows "because", the answer to a question behind a wake phrase. Or the words are probably others, or may break off.
     Incomplete,
     /// Nothing is known.
     Unknown,
@@ -51,6 +51,8 @@ enum Completeness {
 struct Evidence<'a> {
     /// The text up to the pause, without its wake phrase, if available.
     text: Option<&'a str>,
+    /// Whether it is said among other people: what breaks off there is not waited for.
+    overheard: bool,
     /// Whether the text is no more than a wake phrase.
     only_wake: bool,
     /// How well it matches a command, if known.
@@ -86,6 +88,7 @@ impl Floor {
         let rest = behind.or(text);
         let evidence = Evidence {
             text: rest,
+            overheard: !is_meant,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
             matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
             doubtful_below: self.clarity.doubtful_below(),
@@ -139,16 +142,20 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return if evidence.asked { Completeness::Incomplete } else { Completeness::Sentence };
     }
     let sure_of_more = evidence.score.is_some_and(|score| score < SCORE_GOING_ON);
+    let breaks_off = !evidence.overheard && breaks_off(text);
     let answers = evidence.asked && commands::yes_or_no(text).is_some();
     let listens = evidence.over_speech && commands::is_backchannel(text);
-    if answers || listens || commands::command(text).is_some() || evidence.matched == Some(CommandMatch::Closed) {
-        return if sure_of_more { Completeness::Sentence } else { Completeness::Closed };
+    let is_command = commands::command(text).is_some();
+    if answers || listens || is_command || evidence.matched == Some(CommandMatch::Closed) {
+        // "Yes... but not the last one."
+        let more = sure_of_more || (breaks_off && !listens && !is_command);
+        return if more { Completeness::Sentence } else { Completeness::Closed };
     }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
     // What is understood is whole, whatever its form, and an answer may be no more than a time or a fragment.
     let may_begin = !understood && !evidence.asked;
     let begins = evidence.matched == Some(CommandMatch::Beginning) || (!evidence.foreign && is_beginning(text));
-    let lacks_end = (!evidence.foreign && trails_off(text)) || (may_begin && begins);
+    let lacks_end = (!evidence.foreign && trails_off(text)) || (may_begin && (begins || breaks_off));
     // A word alone is often misheard: "two" is written as "to".
     let is_single = text.split_whitespace().nth(1).is_none();
     if is_left_open(text) || (lacks_end && !is_single) {
@@ -161,7 +168,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     }
     match evidence.score {
         Some(score) if score >= SCORE_DONE => Completeness::Sentence,
-        _ if sure_of_more => Completeness::Unknown,
+        _ if sure_of_more || breaks_off => Completeness::Unknown,
         _ if text.trim_end().ends_with(['.', '!', '?']) => Completeness::Sentence,
         _ => Completeness::Unknown,
     }
@@ -295,6 +302,20 @@ mod tests {
         ] {
             let evidence = Evidence { matched, asked, sure, doubtful_below: 0.55, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {sure:?}");
+        }
+        for (text, matched, asked, overheard, expected) in [
+            ("We saw them yesterday...", None, false, false, 2_000),
+            ("What did they...?", None, false, false, 2_000),
+            ("We saw them yesterday...", None, false, true, 450),
+            ("In the blue one...", None, true, false, 600),
+            ("Paris...", None, false, false, 1_600),
+            ("Set a timer for ten minutes...", Some(CommandMatch::Exact), false, false, 600),
+            ("Brightness forty percent...", Some(CommandMatch::Closed), false, false, 450),
+            ("Yes...", None, true, false, 450),
+            ("Stop...", None, false, false, 200),
+        ] {
+            let evidence = Evidence { matched, asked, overheard, ..of(text) };
+            assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {overheard}");
         }
         for (sure, expected) in [(unsure, 450), (breaks_off, 1_600)] {
             let evidence = Evidence { foreign: true, sure, doubtful_below: 0.55, ..of("Wo ist das?") };

@@ -148,8 +148,13 @@ const DICTATED: &[&str] = &["number", "code", "call", "dial", "pin", "phone", "p
 
 /// Whether what is written behind the words tells that they are not all, in any language.
 pub(super) fn is_left_open(text: &str) -> bool {
-    let text = text.trim_end();
-    text.ends_with([',', '-', '…', ':', ';']) || text.ends_with("...")
+    text.trim_end().ends_with([',', '-', ':', ';'])
+}
+
+/// Whether an ellipsis is written behind the words: the recogniser heard them break off.
+pub(super) fn breaks_off(text: &str) -> bool {
+    let said = text.trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, '?' | '!'));
+    said.ends_with("...") || said.ends_with('…')
 }
 
 /// Whether the words, or the last of them, never are or end a sentence: true of an answer and of an understood command, too.
