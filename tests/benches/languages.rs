@@ -7,6 +7,9 @@
 //! English prompt of the same name. Word error rate: lower case, without punctuation and accents, number words as they
 //! are written. chrF: M. Popović, "chrF: character n-gram F-score for automatic MT evaluation" (2015), n up to 6, beta 2,
 //! without white space, over all texts.
+//!
+//! "breaks off": percent of the clips that Whisper takes for speech that breaks off, whole and cut off in the middle. Some prompts are
+//! no whole sentences ("to call back, press"). With `--prompted` only it is asked for, as the gateway does.
 
 mod common;
 
@@ -17,12 +20,17 @@ use anyhow::{Context as _, Result, ensure};
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{self, Decoder, Engine, Language, Options, Spoken};
 use common::argument;
-use common::clips::{self, Clip};
+use common::clips::{self, CLIP_HZ, Clip};
 use firmware_sim::random::Random;
 use gateway_core::vocab::accents::folded;
 
 /// Clips of each language.
 const CLIPS: usize = 40;
+/// How much of a clip is left where it is cut off, and the silence behind it, in samples.
+const CUT_PART: f64 = 0.55;
+const SILENCE: usize = CLIP_HZ as usize / 10;
+/// Least probability of an ellipsis at which the core waits for more.
+const BREAKS_OFF_MIN: f32 = 0.25;
 /// Longest n-gram of chrF, and the weight of recall over precision.
 const ORDER: usize = 6;
 const BETA: f64 = 2.0;
@@ -44,7 +52,9 @@ fn main() -> Result<()> {
         if prompted { ["hey mentra", "ok mentra", "mentra"].map(str::to_owned).into() } else { [].into() };
     common::calibrate("before")?;
     let english: BTreeMap<String, String> = clips::texts("en")?.into_iter().collect();
-    println!("language  clips  seconds  word error rate  the same, detected  right language  chrF  ms per clip");
+    println!(
+        "language  clips  seconds  word error rate  the same, detected  right language  chrF  ms per clip  breaks off, cut off"
+    );
     for (code, voice) in LANGUAGES.into_iter().filter(|(code, _)| only.as_ref().is_none_or(|only| only.contains(code)))
     {
         let mut clips = clips::prompts_of(code, voice)?;
@@ -52,7 +62,7 @@ fn main() -> Result<()> {
         let clips = sample(clips, count, seed);
         let row = judge(&mut decoder, code, &clips, (&english, &wake_phrases, show))?;
         println!(
-            "{code:8}  {:5}  {:7.0}  {:13.1} %  {:16.1} %  {:12.1} %  {:4.1}  {:11.0}",
+            "{code:8}  {:5}  {:7.0}  {:13.1} %  {:16.1} %  {:12.1} %  {:4.1}  {:11.0}  {:10.0}, {:7.0}",
             clips.len(),
             clips.iter().map(Clip::seconds).sum::<f64>(),
             row.told.rate() * 100.0,
@@ -60,6 +70,8 @@ fn main() -> Result<()> {
             row.right as f64 * 100.0 / clips.len().max(1) as f64,
             row.chrf.score() * 100.0,
             row.decode_ms / clips.len().max(1) as f64,
+            row.break_off as f64 * 100.0 / clips.len().max(1) as f64,
+            row.cut_break_off as f64 * 100.0 / clips.len().max(1) as f64,
         );
     }
     common::calibrate("after")
@@ -74,6 +86,9 @@ struct Row {
     chrf: Chrf,
     /// Of the decodes that were told the language.
     decode_ms: f64,
+    /// Clips that are taken for speech that breaks off, as they are and cut off in the middle.
+    break_off: usize,
+    cut_break_off: usize,
 }
 
 fn judge(
@@ -88,6 +103,9 @@ fn judge(
         let options =
             Options { spoken: Some(Spoken::Is(language)), wake_phrases: wake_phrases.clone(), ..Options::default() };
         let told = decoder.transcribe(clip.pcm.as_slice(), &options)?;
+        let mut beginning = clip.pcm.get(..(clip.pcm.len() as f64 * CUT_PART) as usize).unwrap_or_default().to_vec();
+        beginning.resize(beginning.len() + SILENCE, 0);
+        let cut_off = decoder.transcribe(beginning.as_slice(), &options)?;
         let detecting = Options { spoken: Some(Spoken::Detected), ..options.clone() };
         let detected = decoder.transcribe(clip.pcm.as_slice(), &detecting)?;
         let translating = Options { translate: true, wake_phrases: [].into(), ..detecting };
@@ -96,6 +114,8 @@ fn judge(
         row.told += wer(&reference, &folded(&told.text));
         row.detected += wer(&reference, &folded(&detected.text));
         row.right += usize::from(detected.language == Some(language));
+        row.break_off += usize::from(told.breaks_off >= BREAKS_OFF_MIN);
+        row.cut_break_off += usize::from(cut_off.breaks_off >= BREAKS_OFF_MIN);
         row.decode_ms += told.decode_us as f64 / 1e3;
         row.chrf.add(&english[&clip.name], &translated.text);
         if show {
