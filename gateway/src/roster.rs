@@ -7,6 +7,7 @@ use std::{
 };
 
 use device_protocol::GoodbyeReason;
+use tokio::sync::Notify;
 use tools::ports::DeviceStatus;
 
 use crate::{
@@ -69,6 +70,7 @@ pub struct Roster {
     present: Mutex<BTreeMap<String, Present>>,
     /// When their last session ended, in milliseconds since the Unix epoch.
     left: Mutex<BTreeMap<String, i64>>,
+    emptied: Notify,
 }
 
 impl Roster {
@@ -144,7 +146,13 @@ impl Roster {
     pub fn leave(&self, id: &str, session: u32) -> bool {
         let taken_out = self.with(|devices| match devices.get(id) {
             Some(present) if present.session != session => None,
-            _ => Some(devices.remove(id)),
+            _ => {
+                let taken_out = devices.remove(id);
+                if taken_out.is_some() && devices.is_empty() {
+                    self.emptied.notify_one();
+                }
+                Some(taken_out)
+            }
         });
         if let Some(Some(present)) = &taken_out
             && present.via.transport.is_glasses
@@ -155,6 +163,16 @@ impl Roster {
             }
         }
         taken_out.is_some()
+    }
+
+    /// Whether no device has a session.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.with(|devices| devices.is_empty())
+    }
+
+    /// Waits until the last session has ended; also of one that ended since the last call.
+    pub(crate) async fn emptied(&self) {
+        self.emptied.notified().await;
     }
 
     /// The device of this id; `None`: it is not connected.
@@ -244,5 +262,15 @@ mod tests {
         assert!(roster.left_wall_ms("glasses").is_some());
         // The newer one gave up before this one ended.
         assert!(roster.leave("glasses", 1));
+    }
+
+    #[test]
+    fn the_end_of_the_last_session_is_told_once() {
+        let roster = Roster::default();
+        let is_told = || futures_util::FutureExt::now_or_never(roster.emptied()).is_some();
+        assert!(roster.leave("glasses", 1) && roster.is_empty() && !is_told(), "nobody was there");
+        assert!(roster.enter("one", session(1).0, 2).is_ok() && roster.enter("two", session(2).0, 2).is_ok());
+        assert!(roster.leave("one", 1) && !roster.is_empty() && !is_told());
+        assert!(roster.leave("two", 2) && roster.is_empty() && is_told() && !is_told());
     }
 }

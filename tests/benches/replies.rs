@@ -1,13 +1,13 @@
 //! How soon the gateway replies: to complete commands, other requests, a yes or no to a question, and "stop" over an answer.
 //!
-//! `cargo xtask bench replies [--rounds 1] [--transport ws|quic] [--voices others|NAME,NAME] [--require]`
+//! `cargo xtask bench replies [--rounds 1] [--transport ws|quic] [--voices others|NAME,NAME] [--only complete|other|answer|stop] [--require]`
 //!
 //! One pair of glasses at a time, which cancels its echo, says each request of `data/replies.tsv` behind "Hey Mentra," in each voice,
 //! to a gateway with the settings that are shipped and the offline engine. Then it says yes and no by turns to the question of a tool, once
 //! that has been said to its end, and "stop" over a long answer. All times are the simulator's own, from the last voiced sample by the
 //! clip's energy, as in `latency.rs`: until the first sound of the answer; until the question is settled as it was answered; until the
 //! glasses are told that the turn is over (state `idle`). The voice alone pauses an answer, so that the hush may come before the
-//! last voiced sample: below 0.
+//! last voiced sample: below 0. What did not happen is told with what was heard instead.
 //!
 //! Needs flite and espeak-ng, unless `--voices hibari`, and what `cargo xtask fetch` fetches. Nothing else may run. `--require`: it ends with
 //! an error where an aim is missed.
@@ -20,10 +20,10 @@ use anyhow::{Context as _, Result, bail};
 use common::aims::Aims;
 use common::planted::{self, RECITE, WIPE};
 use common::voices::Speaker;
-use common::{TestGateway, number, rest, row};
+use common::{TestGateway, argument, number, rest, row};
 use firmware_sim::microphone::ClipTimes;
 use firmware_sim::transport::Scheme;
-use firmware_sim::{Glasses, Seen};
+use firmware_sim::{Event, Glasses, Seen};
 use tokio::time::{sleep, timeout};
 
 const TABLE: &str = include_str!("data/replies.tsv");
@@ -48,6 +48,20 @@ enum Kind {
 
 impl Kind {
     const ALL: [Self; 5] = [Self::Complete, Self::Other, Self::Answer, Self::Stop, Self::Hush];
+
+    /// Its name behind `--only`; a hush is of a stop.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Other => "other",
+            Self::Answer => "answer",
+            Self::Stop | Self::Hush => "stop",
+        }
+    }
+
+    fn is_wanted(self, only: Option<&str>) -> bool {
+        only.is_none_or(|only| only == self.label())
+    }
 
     /// The name of its row.
     fn name(self) -> &'static str {
@@ -118,7 +132,8 @@ fn requests() -> Result<Vec<(Kind, &'static str)>> {
 }
 
 fn report(scheme: Scheme, samples: &[Sample], aims: &mut Aims) {
-    for kind in Kind::ALL {
+    let only = argument("--only");
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.is_wanted(only.as_deref())) {
         let all: Vec<Option<i64>> = samples.iter().filter(|(one, _)| *one == kind).map(|(_, us)| *us).collect();
         let times: Vec<i64> = all.iter().copied().flatten().collect();
         row(kind.name(), times.clone());
@@ -141,16 +156,19 @@ struct Wearer<'a> {
 impl Wearer<'_> {
     /// Each request once, and the short words.
     async fn round(&self) -> Result<Vec<Sample>> {
-        let mut samples = Vec::new();
-        for (kind, sentence) in requests()? {
+        let (mut samples, only) = (Vec::new(), argument("--only"));
+        let is_wanted = |kind: Kind| kind.is_wanted(only.as_deref());
+        for (kind, sentence) in requests()?.into_iter().filter(|(kind, _)| is_wanted(*kind)) {
             samples.push((kind, self.request(sentence).await?));
         }
         for _ in 0..SHORT_TIMES {
-            for (words, choice) in ANSWERS {
+            for (words, choice) in ANSWERS.into_iter().filter(|_| is_wanted(Kind::Answer)) {
                 samples.push((Kind::Answer, self.answer(words, choice).await?));
             }
-            let (over, hush) = self.stop().await?;
-            samples.extend([(Kind::Stop, over), (Kind::Hush, hush)]);
+            if is_wanted(Kind::Stop) {
+                let (over, hush) = self.stop().await?;
+                samples.extend([(Kind::Stop, over), (Kind::Hush, hush)]);
+            }
         }
         Ok(samples)
     }
@@ -195,7 +213,22 @@ impl Wearer<'_> {
     /// From the last voiced sample to the first event that is wanted, of those since the voice began, in microseconds.
     async fn until(&self, mark: u64, said: &ClipTimes, wanted: impl Fn(&Seen) -> bool) -> Option<i64> {
         let found = self.glasses.log().find(mark, |event| event.at_us >= said.onset_us && wanted(&event.seen));
-        let (event, _) = timeout(REPLY_MAX, found).await.ok()?;
-        Some(event.at_us as i64 - said.t0_us as i64)
+        match timeout(REPLY_MAX, found).await {
+            Ok((event, _)) => Some(event.at_us as i64 - said.t0_us as i64),
+            Err(_) => {
+                let heard = self.heard(said.onset_us, mark);
+                println!("    {:?} by {} came to nothing; heard: {heard:?}", said.label, self.speaker.name());
+                None
+            }
+        }
+    }
+
+    /// The transcripts since a moment, partial and final.
+    fn heard(&self, since_us: u64, mark: u64) -> Vec<String> {
+        let text = |event: Event| match event.seen {
+            Seen::Transcript { text, .. } if event.at_us >= since_us => Some(text),
+            _ => None,
+        };
+        self.glasses.log().since(mark).into_iter().filter_map(text).collect()
     }
 }

@@ -13,7 +13,7 @@
 //! pauses have in livekit's eot-bench. Printed is what that bench prints: the share of the pauses inside of turns that are cut off
 //! at a mean latency of 300 and of 600 ms, and the least mean latency with 5 % of them, over all policies that hold every turn for
 //! at least and at most so long; then the same of silence alone, and the product as it is. `--out`: a line for each pause, with what
-//! was heard last. Then the recordings are cut off in the middle of what is said.
+//! was heard last, and how sure the recogniser was. Then the recordings are cut off in the middle of what is said.
 //!
 //! `hesitations`: whole turns with all pauses of 0.4, 0.7, 1.0 and 1.5 s: how many of the pauses are taken for the end, and how many
 //! of these are put right, since what follows becomes part of the same request.
@@ -34,6 +34,7 @@ use common::clips::CLIP_HZ;
 use common::ear::{Ear, Engines, Manner, What};
 use common::voices::Speaker;
 use common::{argument, number, quantile, row};
+use gateway_core::vocab::Transcript;
 use policy::{Pause, Point};
 use sound::{Kind, Turn};
 
@@ -101,8 +102,8 @@ fn ends(engines: &mut Engines, turns: &[Turn]) -> Result<Vec<String>> {
         }
     }
     if let Some(file) = argument("--out") {
-        let head =
-            "# Kind, pause, its length in ms (-: the end), silence in ms after which the turn is over, turn, text\n";
+        let head = "# Kind, pause, its length in ms (-: the end), silence in ms after which the turn is over, turn, \
+                    confidence, that of the last word, probability that it breaks off, text\n";
         std::fs::write(Path::new(&file), head.to_owned() + &lines).with_context(|| file.clone())?;
     }
     println!("{} pauses; {unfinished} turns were never over, {before} before the pause", pauses.len());
@@ -147,7 +148,10 @@ fn over(engines: &mut Engines, turn: &Turn, index: usize) -> Result<(Option<u64>
     }
     let over_us = ear.times_us(What::Ended).filter(|at_us| *at_us >= begins_us).last();
     let early = ear.times_us(What::Ended).any(|at_us| at_us < ends_us);
-    let heard = ear.last_decoded().unwrap_or_default().to_owned();
+    let heard = ear.last_decoded().map(|Transcript { text, confidence, last_word, breaks_off, .. }| {
+        format!("{confidence:.3}\t{last_word:.3}\t{breaks_off:.4}\t{text}")
+    });
+    let heard = heard.unwrap_or_else(|| "-\t-\t-\t".to_owned());
     Ok((over_us.map(|at_us| at_us.saturating_sub(ends_us)), early, heard))
 }
 

@@ -72,7 +72,7 @@ impl Detector {
         running.end(true);
         self.stats.open_frames += u64::from(open);
         if !open && !keep_open {
-            self.following = false;
+            self.skip();
             return;
         }
         if self.following {
@@ -85,20 +85,20 @@ impl Detector {
 
     /// The stream continues at a later position: the sound so far does not predict what follows.
     pub fn skip(&mut self) {
+        self.silero.reset();
         self.following = false;
     }
 
     /// Resets the detector.
     pub fn reset(&mut self) {
         self.gate.reset();
-        self.silero.reset();
-        self.following = false;
+        self.skip();
         erase(&mut self.partial);
     }
 
     /// No sound comes for a while: its memory is freed.
     pub fn release(&mut self) {
-        self.following = false;
+        self.skip();
         erase(&mut self.partial);
         self.partial = Vec::new();
     }
@@ -110,7 +110,6 @@ impl Detector {
 
     /// Runs Silero on the most recent sound first, so that its results are valid from the first window on.
     fn follow(&mut self, recent: &Preroll) {
-        self.silero.reset();
         self.following = true;
         self.partial.clear();
         // At once, for a device that may never say a word: what grows leaves copies of sound behind.

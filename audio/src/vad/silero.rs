@@ -134,12 +134,23 @@ impl Model {
     }
 }
 
-/// One stream's state.
+/// One stream. Between its start and its first window it is small: most glasses are quiet most of the time.
 pub struct Stream {
     model: Arc<Model>,
     options: RunOptions,
+    state: Option<Box<State>>,
+}
+
+/// What a stream keeps from one window to the next.
+struct State {
     window: [f32; CONTEXT_SAMPLES + WINDOW_SAMPLES],
-    state: [f32; STATE_LEN],
+    network: [f32; STATE_LEN],
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { window: [0.0; CONTEXT_SAMPLES + WINDOW_SAMPLES], network: [0.0; STATE_LEN] }
+    }
 }
 
 impl Stream {
@@ -147,18 +158,16 @@ impl Stream {
     pub fn new(model: Arc<Model>) -> Self {
         let turn = model.streams.fetch_add(1, Ordering::Relaxed);
         let pool = model.pools.get(turn % model.pools.len().max(1)).cloned();
-        Self {
-            model,
-            options: RunOptions::default().with_thread_pool(pool),
-            window: [0.0; CONTEXT_SAMPLES + WINDOW_SAMPLES],
-            state: [0.0; STATE_LEN],
-        }
+        Self { model, options: RunOptions::default().with_thread_pool(pool), state: None }
     }
 
-    /// Resets to the start of a stream.
+    /// Resets to the start of a stream. The sound that it kept is overwritten.
     pub fn reset(&mut self) {
-        self.window.fill(0.0);
-        self.state.fill(0.0);
+        if let Some(mut state) = self.state.take() {
+            *state = State::default();
+            // It is dropped next: the compiler would leave the writing out.
+            std::hint::black_box(state.as_mut());
+        }
     }
 
     /// Takes the next 32 ms and returns the probability (0 to 1) that they hold speech.
@@ -171,13 +180,14 @@ impl Stream {
     }
 
     fn run(&mut self, pcm: &[i16; WINDOW_SAMPLES]) -> Result<f32, Error> {
-        self.window.copy_within(WINDOW_SAMPLES.., 0);
-        for (slot, sample) in self.window[CONTEXT_SAMPLES..].iter_mut().zip(pcm) {
+        let kept = self.state.get_or_insert_default();
+        kept.window.copy_within(WINDOW_SAMPLES.., 0);
+        for (slot, sample) in kept.window[CONTEXT_SAMPLES..].iter_mut().zip(pcm) {
             *slot = f32::from(*sample) / 32_768.0;
         }
         let failed = |reason: &dyn std::fmt::Display| Error::Run { reason: reason.to_string() };
-        let window = NdTensorView::from_data([1, CONTEXT_SAMPLES + WINDOW_SAMPLES], &self.window[..]);
-        let state = NdTensorView::from_data(STATE_SHAPE, &self.state[..]);
+        let window = NdTensorView::from_data([1, CONTEXT_SAMPLES + WINDOW_SAMPLES], &kept.window[..]);
+        let state = NdTensorView::from_data(STATE_SHAPE, &kept.network[..]);
         let inputs: Vec<(NodeId, ValueOrView)> =
             vec![(self.model.input, window.into()), (self.model.state, state.into())];
         let outputs = self
@@ -193,7 +203,7 @@ impl Stream {
         if next_state.shape() != STATE_SHAPE {
             return Err(failed(&"the state is not [2, 1, 128]"));
         }
-        for (slot, value) in self.state.iter_mut().zip(next_state.iter()) {
+        for (slot, value) in kept.network.iter_mut().zip(next_state.iter()) {
             *slot = *value;
         }
         match probability.iter().next() {

@@ -4,6 +4,7 @@
 pub(crate) mod compute;
 pub(crate) mod descriptors;
 pub mod drive;
+pub(crate) mod heap;
 pub(crate) mod readers;
 pub(crate) mod restarts;
 pub(crate) mod vital;

@@ -55,7 +55,7 @@ use crate::{
     },
     private::FolderLock,
     recordings::Recordings,
-    runtime::{spawn, vital::Vital},
+    runtime::{heap, spawn, vital::Vital},
     store::Store,
     telemetry::{SoundPackets, Turns, log::Logs, otlp::Traces},
     transport::sockets::Sockets,
@@ -189,6 +189,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
     let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
     // Nothing depends on these.
+    tasks.push(spawn("heap", heap::give_back(admin.services.roster.clone(), stop.clone())));
     tasks.extend(exporter.map(|exporter| spawn("otlp", exporter.run(stop.clone()))));
     tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
     Ok(Running {

@@ -114,6 +114,7 @@ pub struct Ear {
     due: Vec<Due>,
     /// The sound of the utterance that was closed last: it may be decoded once more.
     kept: Option<(u32, Vec<i16>)>,
+    decoded: Option<Transcript>,
     /// What happened so far, in order.
     pub log: Vec<Event>,
 }
@@ -200,6 +201,7 @@ impl Ear {
             now_us: BEGIN_US,
             due: Vec::new(),
             kept: None,
+            decoded: None,
             log: Vec::new(),
         };
         ear.core.push(Input::Connected { device: device(), resumed: false });
@@ -250,12 +252,9 @@ impl Ear {
         self.log.iter().filter(move |event| event.what == what).map(|event| event.at_us)
     }
 
-    /// The text of the last decode.
-    pub fn last_decoded(&self) -> Option<&str> {
-        self.log.iter().rev().find_map(|event| match &event.what {
-            What::Decoded(text) => Some(text.as_str()),
-            _ => None,
-        })
+    /// What the last decode gave.
+    pub fn last_decoded(&self) -> Option<&Transcript> {
+        self.decoded.as_ref()
     }
 
     fn note(&mut self, what: What) {
@@ -404,7 +403,10 @@ impl Ear {
         let (confidence, last_word, breaks_off) = (heard.confidence(), heard.last_word_confidence(), heard.breaks_off);
         let text = heard.text;
         self.note(What::Decoded(text.clone()));
-        Ok(Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off, foreign: false })
+        let transcript =
+            Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off, foreign: false };
+        self.decoded = Some(transcript.clone());
+        Ok(transcript)
     }
 }
 

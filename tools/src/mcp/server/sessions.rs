@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,6 +23,9 @@ use super::events::Events;
 
 /// A session without requests for this long is closed.
 const IDLE_MS_MAX: u64 = 300_000;
+/// Sessions of one user and class. A further one closes the one whose client has asked for nothing for longest: a client that vanished
+/// without a word keeps its session open for as long as there is news for it.
+const SESSIONS_MAX: usize = 32;
 /// The library's id of an event in front of all others of the session's own stream.
 const BEGINNING: &str = "0";
 
@@ -27,7 +33,11 @@ const BEGINNING: &str = "0";
 /// a session's own stream; so all streams are served from the kept events. Requests of 2026-07-28 have no session: one whose connection
 /// breaks is cancelled, as that revision wants it.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<Session>>>);
+pub(super) struct Sessions {
+    open: Mutex<BTreeMap<SessionId, Arc<Session>>>,
+    /// Requests so far.
+    requests: AtomicU64,
+}
 
 /// One session. It has a manager of its own, which so keeps the events of no other one.
 struct Session {
@@ -35,11 +45,13 @@ struct Session {
     events: Events,
     /// Its streams end with it.
     end: CancellationToken,
+    /// Number of its client's last request.
+    last_request: AtomicU64,
 }
 
 impl Sessions {
     fn open(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether something may follow this event of this session.
@@ -47,17 +59,33 @@ impl Sessions {
         last_event_id == BEGINNING || self.get(id).is_ok_and(|session| session.events.may_go_on(last_event_id))
     }
 
+    /// The session of a request.
     fn get(&self, id: &SessionId) -> Result<Arc<Session>, LocalSessionManagerError> {
-        self.open().get(id).cloned().ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
+        let session =
+            self.open().get(id).cloned().ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))?;
+        session.last_request.store(self.next_request(), Ordering::Relaxed);
+        Ok(session)
+    }
+
+    fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The session that gives way to a further one, if there are as many as there may be.
+    fn surplus(&self) -> Option<SessionId> {
+        let open = self.open();
+        let full = open.len() >= SESSIONS_MAX;
+        let oldest = open.iter().min_by_key(|(_, session)| session.last_request.load(Ordering::Relaxed));
+        oldest.filter(|_| full).map(|(id, _)| id.clone())
     }
 }
 
 impl Session {
-    fn new() -> Self {
+    fn new(request: u64) -> Self {
         let events = Events::default();
         let mut manager = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
         manager.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
-        Self { manager, events, end: CancellationToken::new() }
+        Self { manager, events, end: CancellationToken::new(), last_request: AtomicU64::new(request) }
     }
 
     /// The client shows that it is there: its session is not closed as idle. An error: the session has ended.
@@ -72,7 +100,11 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        let session = Session::new();
+        while let Some(surplus) = self.surplus() {
+            tracing::debug!("an MCP session gives way to a newer one");
+            self.close_session(&surplus).await?;
+        }
+        let session = Session::new(self.next_request());
         let (id, transport) = session.manager.create_session().await?;
         self.open().insert(id.clone(), Arc::new(session));
         Ok((id, transport))
@@ -154,5 +186,33 @@ fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
             ..
         }) => cancelled.params.request_id.clone(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn beyond_the_maximum_the_session_that_was_idle_for_longest_is_closed() {
+        let sessions = Sessions::default();
+        let mut transports = Vec::new();
+        let mut ids = Vec::new();
+        for _ in 0..SESSIONS_MAX {
+            let (id, transport) = sessions.create_session().await.unwrap();
+            transports.push(transport);
+            ids.push(id);
+        }
+        let end = sessions.get(&ids[1]).map(|session| session.end.clone()).unwrap();
+        for id in &ids[2..] {
+            sessions.get(id).unwrap();
+        }
+        sessions.get(&ids[0]).unwrap();
+        let (newest, _transport) = sessions.create_session().await.unwrap();
+        assert!(end.is_cancelled());
+        assert!(!sessions.has_session(&ids[1]).await.unwrap());
+        for id in ids.iter().enumerate().filter(|(number, _)| *number != 1).map(|(_, id)| id).chain([&newest]) {
+            assert!(sessions.has_session(id).await.unwrap());
+        }
     }
 }
