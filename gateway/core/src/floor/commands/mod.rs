@@ -87,12 +87,17 @@ pub(crate) fn has_words(text: &str) -> bool {
 /// Whether `text`, said over the assistant, only tells that the wearer listens.
 pub(crate) fn is_backchannel(text: &str) -> bool {
     let said = folded(text);
-    let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word);
+    let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word) && !is_hum(word);
     let words = said.split(' ').filter(meant);
     let of = |language: &Words| words.clone().all(|word| language.backchannel.contains(&word));
     let all = words::ALL.iter().any(of);
     let again = words::ALL.iter().any(|language| language.repeat.contains(&said.as_str()));
     all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !again
+}
+
+/// Whether recognisers write so what somebody hums: "Mhm", or "M-H-M".
+fn is_hum(word: &str) -> bool {
+    word.chars().all(|letter| matches!(letter, 'h' | 'm' | 'n'))
 }
 
 /// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*". What is not closed, or a star with a
@@ -215,6 +220,9 @@ mod tests {
     fn a_listener_who_agrees_asks_for_nothing() {
         for (text, expected) in [
             ("Mhm.", true),
+            ("M-H-M.", true),
+            ("MMHMM...", true),
+            ("Hm, the other one", false),
             ("Right.", true),
             ("Okay, I see.", true),
             ("Uh, yeah, great.", true),
