@@ -91,9 +91,9 @@ async fn run() -> Result<()> {
         "commands: {right} of {said} led to the right tool with the right arguments; processor {:.0} % busy",
         common::busy_percent(before)
     );
-    let outcome = nothing(&gateway, scheme).await;
+    nothing(&gateway, scheme).await?;
     std::sync::Arc::into_inner(gateway).context("glasses that still speak")?.running.stop().await;
-    outcome
+    Ok(())
 }
 
 type Score = (Speaker, Vec<String>, usize, usize);

@@ -16,7 +16,7 @@ mod common;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use common::aims::Aims;
 use common::planted::{self, RECITE, WIPE};
 use common::voices::Speaker;
@@ -95,7 +95,8 @@ fn main() -> Result<()> {
 }
 
 async fn run() -> Result<()> {
-    let rounds = number("--rounds", 1)?;
+    let (rounds, only) = (number("--rounds", 1)?, argument("--only"));
+    ensure!(Kind::ALL.iter().any(|kind| kind.is_wanted(only.as_deref())), "--only {only:?}: no such kind");
     let gateway = TestGateway::start("").await?;
     planted::plant(&gateway)?;
     let mut aims = Aims::default();

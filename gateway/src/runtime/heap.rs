@@ -1,40 +1,16 @@
 //! Gives memory back to the system. glibc keeps what is freed below something that is still in use, in a heap for each
 //! thread: what loading the models took stays, and so does what the busiest moment took.
 
-use std::{sync::Arc, time::Duration};
-
-use tokio_util::sync::CancellationToken;
-
-use super::on_own_thread;
-use crate::roster::Roster;
-
-/// Behind the end of the last session: its connection is closed, and its tasks end.
-const BEHIND: Duration = Duration::from_millis(200);
-
-/// Gives memory back at the start, and whenever the last session has ended: nobody waits for anything then.
-pub(crate) async fn give_back(roster: Arc<Roster>, stop: CancellationToken) {
-    let given_back = async {
-        loop {
-            if roster.is_empty() {
-                drop(on_own_thread(trim).await);
-            }
-            roster.emptied().await;
-            tokio::time::sleep(BEHIND).await;
-        }
-    };
-    stop.run_until_cancelled(given_back).await;
-}
-
 /// Gives all whole pages back that hold nothing; malloc_trim(3). Other C libraries do it by themselves.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code, reason = "a call of the C library; see SAFETY")]
-fn trim() {
+pub(crate) fn trim() {
     // SAFETY: it takes no pointer, may be called from any thread, and changes nothing that is in use.
     unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn trim() {}
+pub(crate) fn trim() {}
 
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {

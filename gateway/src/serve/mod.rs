@@ -6,6 +6,7 @@ mod engines;
 mod handover;
 mod known_models;
 mod loaded;
+mod memory;
 mod reload;
 mod tools;
 mod users;
@@ -55,7 +56,7 @@ use crate::{
     },
     private::FolderLock,
     recordings::Recordings,
-    runtime::{heap, spawn, vital::Vital},
+    runtime::{spawn, vital::Vital},
     store::Store,
     telemetry::{SoundPackets, Turns, log::Logs, otlp::Traces},
     transport::sockets::Sockets,
@@ -189,7 +190,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
     let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
     // Nothing depends on these.
-    tasks.push(spawn("heap", heap::give_back(admin.services.roster.clone(), stop.clone())));
+    tasks.push(spawn("memory", memory::give_back(admin.services.roster.clone(), stop.clone())));
     tasks.extend(exporter.map(|exporter| spawn("otlp", exporter.run(stop.clone()))));
     tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));
     Ok(Running {

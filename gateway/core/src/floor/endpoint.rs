@@ -28,9 +28,9 @@ const SCORE_GOING_ON: f32 = 0.2;
 const LAST_WORD_SURE_MIN: f32 = 0.8;
 /// Least probability that the words break off at which they are waited for.
 const BREAKS_OFF_MIN: f32 = 0.25;
-/// The same for some time of so few words, which are mostly beginnings.
-const FEW_BREAK_OFF_MIN: f32 = 0.05;
-const FEW_WORDS_MAX: usize = 3;
+/// Probability from which on words as few as these are waited for somewhat longer: they are beginnings more often than others.
+const FEW_BREAK_OFF_MIN: f32 = 0.15;
+const FEW_WORDS_MAX: usize = 4;
 
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +172,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     if lacks || (may_begin && !is_single && more) || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
-    let are_few = !is_single && text.split_whitespace().nth(FEW_WORDS_MAX).is_none();
+    let are_few = !evidence.foreign && !is_single && text.split_whitespace().nth(FEW_WORDS_MAX).is_none();
     match evidence.score {
         Some(score) if score >= SCORE_DONE => Completeness::Sentence,
         _ if may_begin && are_few && evidence.sure.breaks_off >= FEW_BREAK_OFF_MIN => Completeness::Few,
@@ -293,7 +293,7 @@ mod tests {
         let (unsure, last_word) = (Sureness { text: 0.5, ..certain }, Sureness { last_word: 0.5, ..certain });
         let breaking_off = |breaks_off| Sureness { breaks_off, ..certain };
         let (breaks_off, is_whole) = (breaking_off(0.25), breaking_off(0.24));
-        let (may_be_few, is_sure) = (breaking_off(0.05), breaking_off(0.049));
+        let (may_be_few, is_sure) = (breaking_off(0.15), breaking_off(0.149));
         for (text, matched, asked, sure, expected) in [
             ("Center Tyler Ford.", None, false, certain, 450),
             ("Center Tyler Ford.", None, false, unsure, 1_600),
@@ -302,8 +302,8 @@ mod tests {
             ("Where is that?", None, false, last_word, 1_600),
             ("Where is that?", None, true, last_word, 450),
             ("Open the kitchen window.", None, false, breaks_off, 1_600),
-            ("Open the kitchen window.", None, false, is_whole, 450),
-            ("Open the window.", None, false, is_whole, 1_100),
+            ("Open the big kitchen window.", None, false, is_whole, 450),
+            ("Open the kitchen window.", None, false, is_whole, 1_100),
             ("Open the window.", None, false, may_be_few, 1_100),
             ("Open the window.", None, false, is_sure, 450),
             ("Open the window.", None, true, may_be_few, 450),
@@ -332,7 +332,7 @@ mod tests {
             let evidence = Evidence { matched, asked, overheard, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {overheard}");
         }
-        for (sure, expected) in [(unsure, 450), (breaks_off, 1_600)] {
+        for (sure, expected) in [(unsure, 450), (may_be_few, 450), (breaks_off, 1_600)] {
             let evidence = Evidence { foreign: true, sure, doubtful_below: 0.55, ..of("Wo ist das?") };
             assert_eq!(judged(evidence), expected, "{sure:?}");
         }

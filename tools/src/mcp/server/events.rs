@@ -111,6 +111,13 @@ impl Events {
         })
     }
 
+    /// Whether a request is under way, or somebody listens.
+    pub(super) fn is_followed(&self) -> bool {
+        let is_followed =
+            |stream: &Stream| (stream.request.is_some() && !stream.is_over) || stream.news.receiver_count() > 0;
+        self.lock().streams.values().any(is_followed)
+    }
+
     fn follow(&self, stream: &str, number: u64, news: watch::Receiver<()>) -> EventStream {
         let after = Follower { events: self.clone(), stream: stream.to_owned(), number, news };
         Box::pin(stream::unfold(after, Follower::next))

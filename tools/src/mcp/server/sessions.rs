@@ -23,8 +23,9 @@ use super::events::Events;
 
 /// A session without requests for this long is closed.
 const IDLE_MS_MAX: u64 = 300_000;
-/// Sessions of one user and class. A further one closes the one whose client has asked for nothing for longest: a client that vanished
-/// without a word keeps its session open for as long as there is news for it.
+/// Sessions of one user and class. For a further one another gives way: first those in which no call is under way and that nobody
+/// listens to, and of these the one whose last request is the oldest. A client that vanished without a word keeps its session open
+/// for as long as there is news for it.
 const SESSIONS_MAX: usize = 32;
 /// The library's id of an event in front of all others of the session's own stream.
 const BEGINNING: &str = "0";
@@ -71,12 +72,17 @@ impl Sessions {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The session that gives way to a further one, if there are as many as there may be.
-    fn surplus(&self) -> Option<SessionId> {
-        let open = self.open();
-        let full = open.len() >= SESSIONS_MAX;
-        let oldest = open.iter().min_by_key(|(_, session)| session.last_request.load(Ordering::Relaxed));
-        oldest.filter(|_| full).map(|(id, _)| id.clone())
+    /// Enters a new session; those that give way to it.
+    fn enter(&self, id: SessionId, session: Arc<Session>) -> Vec<(SessionId, Arc<Session>)> {
+        let mut open = self.open();
+        let mut surplus = Vec::new();
+        while open.len() >= SESSIONS_MAX {
+            let rank = |session: &Session| (session.events.is_followed(), session.last_request.load(Ordering::Relaxed));
+            let first = open.iter().min_by_key(|(_, session)| rank(session)).map(|(id, _)| id.clone());
+            surplus.extend(first.and_then(|id| open.remove_entry(&id)));
+        }
+        open.insert(id, session);
+        surplus
     }
 }
 
@@ -86,6 +92,12 @@ impl Session {
         let mut manager = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
         manager.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
         Self { manager, events, end: CancellationToken::new(), last_request: AtomicU64::new(request) }
+    }
+
+    /// Ends its streams and its calls.
+    async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
+        self.end.cancel();
+        self.manager.close_session(id).await
     }
 
     /// The client shows that it is there: its session is not closed as idle. An error: the session has ended.
@@ -100,13 +112,14 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        while let Some(surplus) = self.surplus() {
-            tracing::debug!("an MCP session gives way to a newer one");
-            self.close_session(&surplus).await?;
-        }
         let session = Session::new(self.next_request());
         let (id, transport) = session.manager.create_session().await?;
-        self.open().insert(id.clone(), Arc::new(session));
+        for (surplus, session) in self.enter(id.clone(), Arc::new(session)) {
+            tracing::debug!("an MCP session gives way to a newer one");
+            if let Err(error) = session.close(&surplus).await {
+                tracing::debug!(%error, "it had ended");
+            }
+        }
         Ok((id, transport))
     }
 
@@ -124,9 +137,10 @@ impl SessionManager for Sessions {
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         let session = self.open().remove(id);
-        let Some(session) = session else { return Ok(()) };
-        session.end.cancel();
-        session.manager.close_session(id).await
+        match session {
+            Some(session) => session.close(id).await,
+            None => Ok(()),
+        }
     }
 
     async fn create_stream(
@@ -194,25 +208,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn beyond_the_maximum_the_session_that_was_idle_for_longest_is_closed() {
+    async fn beyond_the_maximum_one_that_nobody_listens_to_and_was_idle_for_longest_is_closed() {
         let sessions = Sessions::default();
-        let mut transports = Vec::new();
-        let mut ids = Vec::new();
+        let (mut transports, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..SESSIONS_MAX {
             let (id, transport) = sessions.create_session().await.unwrap();
             transports.push(transport);
             ids.push(id);
         }
-        let end = sessions.get(&ids[1]).map(|session| session.end.clone()).unwrap();
+        let listening = sessions.get(&ids[0]).map(|session| session.events.of_session(&ids[0])).unwrap();
         for id in &ids[2..] {
             sessions.get(id).unwrap();
         }
-        sessions.get(&ids[0]).unwrap();
+        let end = sessions.open().get(&ids[1]).map(|session| session.end.clone()).unwrap();
         let (newest, _transport) = sessions.create_session().await.unwrap();
         assert!(end.is_cancelled());
-        assert!(!sessions.has_session(&ids[1]).await.unwrap());
-        for id in ids.iter().enumerate().filter(|(number, _)| *number != 1).map(|(_, id)| id).chain([&newest]) {
-            assert!(sessions.has_session(id).await.unwrap());
-        }
+        let open = || sessions.open().keys().cloned().collect::<Vec<_>>();
+        let mut expected: Vec<_> = ids.iter().chain([&newest]).filter(|id| **id != ids[1]).cloned().collect();
+        expected.sort();
+        assert_eq!(open(), expected);
+        drop(listening);
+        drop(sessions.create_session().await.unwrap());
+        assert!(!open().contains(&ids[0]), "nobody listens any more");
     }
 }

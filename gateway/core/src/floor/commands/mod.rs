@@ -81,23 +81,28 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
 
 /// Whether `text` contains words other than fillers. Recognisers produce "you" from silence.
 pub(crate) fn has_words(text: &str) -> bool {
-    plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
+    !is_hummed(text) && plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
 }
 
 /// Whether `text`, said over the assistant, only tells that the wearer listens.
 pub(crate) fn is_backchannel(text: &str) -> bool {
     let said = folded(text);
-    let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word) && !is_hum(word);
+    let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word);
     let words = said.split(' ').filter(meant);
     let of = |language: &Words| words.clone().all(|word| language.backchannel.contains(&word));
     let all = words::ALL.iter().any(of);
     let again = words::ALL.iter().any(|language| language.repeat.contains(&said.as_str()));
-    all && words.count() <= BACKCHANNEL_WORDS_MAX && !text.trim_end().ends_with('?') && !again
+    let agrees = is_hummed(text) || (all && words.count() <= BACKCHANNEL_WORDS_MAX);
+    agrees && !text.trim_end().ends_with('?') && !again
 }
 
-/// Whether recognisers write so what somebody hums: "Mhm", or "M-H-M".
-fn is_hum(word: &str) -> bool {
-    word.chars().all(|letter| matches!(letter, 'h' | 'm' | 'n'))
+/// Whether recognisers write so what somebody hums: "MMHMM", or "M-H-M".
+fn is_hummed(text: &str) -> bool {
+    let letters = || text.chars().filter(|letter| letter.is_alphanumeric()).map(|letter| letter.to_ascii_lowercase());
+    letters().nth(1).is_some()
+        && letters().any(|letter| letter == 'm')
+        && letters().all(|letter| matches!(letter, 'h' | 'm' | 'n'))
+        && !text.contains('&')
 }
 
 /// `text` without what recognisers produce for noises: `[BLANK_AUDIO]`, "(music)", "*cough*". What is not closed, or a star with a
@@ -220,7 +225,9 @@ mod tests {
     fn a_listener_who_agrees_asks_for_nothing() {
         for (text, expected) in [
             ("Mhm.", true),
-            ("M-H-M.", true),
+            ("M-H-M-H-M.", true),
+            ("H&M", false),
+            ("N", false),
             ("MMHMM...", true),
             ("Hm, the other one", false),
             ("Right.", true),
@@ -249,6 +256,7 @@ mod tests {
         for text in ["", "...", "Uh, um.", "you", "Hmm"] {
             assert!(!has_words(text), "{text}");
         }
+        assert!(!has_words("M-H-M."));
         assert!(has_words("Uh, ten"));
     }
 
