@@ -7,7 +7,7 @@
 use super::{
     Activity, Event, Floor,
     clarity::Sureness,
-    commands,
+    commands, form,
     origin::Grounds,
     pace::Pace,
     talk::Talk,
@@ -64,6 +64,8 @@ struct Evidence<'a> {
     matched: Option<CommandMatch>,
     /// Whether it may answer what the assistant has asked.
     asked: bool,
+    /// Whether it is only more of the request before, which was answered: "and tomorrow".
+    follows: bool,
     /// Whether the text is in another language than English.
     foreign: bool,
     /// How sure the recogniser is of the text, and below which confidence it is doubtful.
@@ -99,6 +101,7 @@ impl Floor {
             doubtful_below: self.clarity.doubtful_below(),
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
+            follows: open.origin.grounds == Grounds::FollowUp && rest.is_some_and(form::is_more_of_it),
             foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
             sure: open
                 .speculative
@@ -158,8 +161,8 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return if more { Completeness::Sentence } else { Completeness::Closed };
     }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
-    // What is understood is whole, whatever its form, and an answer may be no more than a time or a fragment.
-    let may_begin = !understood && !evidence.asked;
+    // What is understood is whole, whatever its form, and an answer, or more of a request, may be no more than a time or a fragment.
+    let may_begin = !understood && !evidence.asked && !evidence.follows;
     let begins = evidence.matched == Some(CommandMatch::Beginning) || (!evidence.foreign && is_beginning(text));
     let lacks_end = (!evidence.foreign && trails_off(text)) || (may_begin && (begins || breaks_off));
     // A word alone is often misheard: "two" is written as "to".
@@ -359,6 +362,20 @@ mod tests {
             ("Remind me to call my.", free_text, true, 2_000),
         ] {
             assert_eq!(judged(Evidence { matched, asked, ..of(text) }), expected, "{text} {matched:?} {asked}");
+        }
+    }
+
+    #[test]
+    fn more_of_the_request_before_is_as_short_as_it_likes() {
+        let breaks_off = Sureness { breaks_off: 0.9, ..Sureness::default() };
+        for (text, follows, expected) in [
+            ("And tomorrow...", true, 600),
+            ("And tomorrow...", false, 2_000),
+            ("And in Berlin.", true, 450),
+            ("And in Berlin.", false, 1_600),
+            ("And in the...", true, 2_000),
+        ] {
+            assert_eq!(judged(Evidence { follows, sure: breaks_off, ..of(text) }), expected, "{text} {follows}");
         }
     }
 

@@ -110,13 +110,22 @@ pub(crate) fn is_request(text: &str) -> bool {
     if said.split(' ').count() > WORDS_MAX {
         return false;
     }
-    if text.trim_end().ends_with('?') || GOES_ON.iter().any(|words| said.starts_with(words)) {
+    if text.trim_end().ends_with('?') || continues(&said) {
         return true;
     }
     let mut words = said.split(' ').skip_while(|word| FRONT.contains(word));
     let first = words.next().unwrap_or_default();
     // A single word is usually an exclamation.
     words.next().is_some() && OPENINGS.contains(&first)
+}
+
+/// Whether a sentence is only more of the previous request: "and in Berlin".
+pub(crate) fn is_more_of_it(text: &str) -> bool {
+    continues(&commands::plain(text))
+}
+
+fn continues(said: &str) -> bool {
+    GOES_ON.iter().any(|words| said.starts_with(words))
 }
 
 #[cfg(test)]
