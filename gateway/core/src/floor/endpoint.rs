@@ -28,9 +28,6 @@ const SCORE_GOING_ON: f32 = 0.2;
 const LAST_WORD_SURE_MIN: f32 = 0.8;
 /// Least probability that the words break off at which they are waited for.
 const BREAKS_OFF_MIN: f32 = 0.25;
-/// Probability from which on words as few as these are waited for somewhat longer: they are beginnings more often than others.
-const FEW_BREAK_OFF_MIN: f32 = 0.15;
-const FEW_WORDS_MAX: usize = 4;
 
 /// How much of a sentence the words so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,8 +37,6 @@ enum Completeness {
     /// Something is missing, though nothing sounds like it: a command without an argument, the rest of a number, what
     /// follows "because", the answer to a question behind a wake phrase. Or the words are probably others, or may break off.
     Incomplete,
-    /// Few words, which may break off.
-    Few,
     /// Nothing is known.
     Unknown,
     /// A whole sentence, or a wake phrase alone: the sooner it is over, the sooner the wearer learns that the ear is open.
@@ -138,7 +133,6 @@ fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
     match completeness(text, evidence) {
         Completeness::TrailsOff => config.silence_trailing_ms,
         Completeness::Incomplete => config.silence_incomplete_ms,
-        Completeness::Few => pace.at_least(config.silence_ms.midpoint(config.silence_incomplete_ms)),
         Completeness::Unknown => pace.at_least(config.silence_ms),
         Completeness::Sentence => pace.at_least(config.silence_complete_ms),
         Completeness::Closed => config.silence_command_ms,
@@ -175,10 +169,8 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     if lacks || (may_begin && !is_single && more) || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
-    let are_few = !evidence.foreign && !is_single && text.split_whitespace().nth(FEW_WORDS_MAX).is_none();
     match evidence.score {
         Some(score) if score >= SCORE_DONE => Completeness::Sentence,
-        _ if may_begin && are_few && evidence.sure.breaks_off >= FEW_BREAK_OFF_MIN => Completeness::Few,
         _ if sure_of_more || breaks_off => Completeness::Unknown,
         _ if text.trim_end().ends_with(['.', '!', '?']) => Completeness::Sentence,
         _ => Completeness::Unknown,
@@ -294,9 +286,8 @@ mod tests {
     fn words_that_may_be_others_are_waited_for_unless_they_are_understood() {
         let certain = Sureness::default();
         let (unsure, last_word) = (Sureness { text: 0.5, ..certain }, Sureness { last_word: 0.5, ..certain });
-        let breaking_off = |breaks_off| Sureness { breaks_off, ..certain };
-        let (breaks_off, is_whole) = (breaking_off(0.25), breaking_off(0.24));
-        let (may_be_few, is_sure) = (breaking_off(0.15), breaking_off(0.149));
+        let (breaks_off, is_whole) =
+            (Sureness { breaks_off: 0.25, ..certain }, Sureness { breaks_off: 0.24, ..certain });
         for (text, matched, asked, sure, expected) in [
             ("Center Tyler Ford.", None, false, certain, 450),
             ("Center Tyler Ford.", None, false, unsure, 1_600),
@@ -305,13 +296,7 @@ mod tests {
             ("Where is that?", None, false, last_word, 1_600),
             ("Where is that?", None, true, last_word, 450),
             ("Open the kitchen window.", None, false, breaks_off, 1_600),
-            ("Open the big kitchen window.", None, false, is_whole, 450),
-            ("Open the kitchen window.", None, false, is_whole, 1_100),
-            ("Open the window.", None, false, may_be_few, 1_100),
-            ("Open the window.", None, false, is_sure, 450),
-            ("Open the window.", None, true, may_be_few, 450),
-            ("Open the window.", Some(CommandMatch::Exact), false, may_be_few, 450),
-            ("Windows.", None, false, may_be_few, 450),
+            ("Open the kitchen window.", None, false, is_whole, 450),
             ("Tomorrow at eight.", None, true, breaks_off, 450),
             ("What time is it?", Some(CommandMatch::Closed), false, breaks_off, 200),
             ("Where is that?", Some(CommandMatch::Exact), false, unsure, 450),
@@ -335,7 +320,7 @@ mod tests {
             let evidence = Evidence { matched, asked, overheard, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {overheard}");
         }
-        for (sure, expected) in [(unsure, 450), (may_be_few, 450), (breaks_off, 1_600)] {
+        for (sure, expected) in [(unsure, 450), (breaks_off, 1_600)] {
             let evidence = Evidence { foreign: true, sure, doubtful_below: 0.55, ..of("Wo ist das?") };
             assert_eq!(judged(evidence), expected, "{sure:?}");
         }
