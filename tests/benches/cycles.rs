@@ -135,7 +135,7 @@ async fn cycles(gateway: &TestGateway, second: &mut Second) -> Result<()> {
     let tasks_before = tasks();
     println!("   cycles   own MB  files MB   tasks  seconds");
     let began = Instant::now();
-    let (mut points, mut start, mut failures) = (Vec::new(), None, 0);
+    let (mut points, mut start, mut failures) = (Vec::new(), None::<Held>, 0);
     for from in (0..WARM_UP * batch + cycles).step_by(usize::try_from(batch)?) {
         second.tell(&format!("batch {from} {batch}")).await?;
         failures += read_failures(second).await?;
