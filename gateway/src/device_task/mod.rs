@@ -104,7 +104,8 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
             }
         }
     }
-    link.close().await;
+    // In a place of its own, which a session does not keep.
+    Box::pin(link.close()).await;
 }
 
 /// Runs an admitted device's session: the one that it takes up again, or a new one.
@@ -132,7 +133,7 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
             let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
             drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
             tracing::info!(device, %peer, ?code, text, "turned away");
-            link.close().await;
+            Box::pin(link.close()).await;
         }
     }
 }
