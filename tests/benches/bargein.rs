@@ -24,7 +24,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use common::aims::Aims;
 use common::planted::{self, RECITE};
 use common::voices::Speaker;
-use common::{TestGateway, argument, number, rest, row, until};
+use common::{TestGateway, argument, heard, number, rest, row, until};
 use firmware_sim::acoustics::Echo;
 use firmware_sim::random::Random;
 use firmware_sim::record::{self, Interruption};
@@ -80,6 +80,8 @@ const fn echo(attenuation_db: f64) -> Echo {
 struct Trial {
     /// What was said over it, and in which voice.
     said: String,
+    /// The transcripts of it, partial and final.
+    heard: Vec<String>,
     is_backchannel: bool,
     onset_us: i64,
     speech: u32,
@@ -149,7 +151,7 @@ async fn session(
             let pcm = gateway.spoken(speaker, words).await?;
             let delay = Duration::from_millis(BEFORE_MS + random.below(LATER_MS));
             let trial = trial(gateway, &glasses, (words, pcm.as_slice()), is_backchannel, delay).await?;
-            trials.push(Trial { said: format!("{words:?} by {}", speaker.name()), ..trial });
+            trials.push(Trial { said: format!("{words:?} by {}, heard {:?}", speaker.name(), trial.heard), ..trial });
         }
     }
     let offset_us = clock::mono_us() as i64 - glasses.now_us() as i64;
@@ -182,7 +184,8 @@ async fn trial(
         Seen::Hush { speech: hushed, .. } if hushed == speech => Some(event.at_us as i64),
         _ => None,
     });
-    Ok(Trial { said: String::new(), is_backchannel, onset_us: said.onset_us as i64, speech, hush_us, is_completed })
+    let (heard, onset_us) = (heard(glasses, mark, said.onset_us), said.onset_us as i64);
+    Ok(Trial { said: String::new(), heard, is_backchannel, onset_us, speech, hush_us, is_completed })
 }
 
 /// When the core decided to stop each speech, in microseconds of the gateway's clock: in a recording each output stands behind

@@ -20,10 +20,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use common::aims::Aims;
 use common::planted::{self, RECITE, WIPE};
 use common::voices::Speaker;
-use common::{TestGateway, argument, number, rest, row};
+use common::{TestGateway, argument, heard, number, rest, row};
 use firmware_sim::microphone::ClipTimes;
 use firmware_sim::transport::Scheme;
-use firmware_sim::{Event, Glasses, Seen};
+use firmware_sim::{Glasses, Seen};
 use tokio::time::{sleep, timeout};
 
 const TABLE: &str = include_str!("data/replies.tsv");
@@ -217,19 +217,10 @@ impl Wearer<'_> {
         match timeout(REPLY_MAX, found).await {
             Ok((event, _)) => Some(event.at_us as i64 - said.t0_us as i64),
             Err(_) => {
-                let heard = self.heard(said.onset_us, mark);
+                let heard = heard(self.glasses, mark, said.onset_us);
                 println!("    {:?} by {} came to nothing; heard: {heard:?}", said.label, self.speaker.name());
                 None
             }
         }
-    }
-
-    /// The transcripts since a moment, partial and final.
-    fn heard(&self, since_us: u64, mark: u64) -> Vec<String> {
-        let text = |event: Event| match event.seen {
-            Seen::Transcript { text, .. } if event.at_us >= since_us => Some(text),
-            _ => None,
-        };
-        self.glasses.log().since(mark).into_iter().filter_map(text).collect()
     }
 }

@@ -259,6 +259,16 @@ pub async fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
+/// The transcripts that glasses were shown since a moment on their clock, partial and final.
+pub fn heard(glasses: &Glasses, mark: u64, since_us: u64) -> Vec<String> {
+    let events = glasses.log().since(mark).into_iter().filter(|event| event.at_us >= since_us);
+    let texts = events.filter_map(|event| match event.seen {
+        Seen::Transcript { text, .. } => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
 /// Waits until nothing has been heard, answered or said for a while, or until `within` is over; `mark`: from the turn or
 /// before it.
 pub async fn rest(glasses: &Glasses, mark: u64, within: Duration) {
