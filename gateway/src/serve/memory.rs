@@ -12,8 +12,7 @@ use crate::{
 /// Behind the end of the last session its connection is closed, and its tasks end.
 const BEHIND: Duration = Duration::from_millis(200);
 
-/// Gives memory back at the start, and whenever the last session has ended: it takes some milliseconds, in which no wearer waits
-/// for an answer.
+/// Gives memory back at the start, and whenever the last session has ended: no wearer waits for an answer then.
 pub(crate) async fn give_back(roster: Arc<Roster>, stop: CancellationToken) {
     let given_back = async {
         loop {
