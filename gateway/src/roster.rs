@@ -42,7 +42,7 @@ pub struct Via {
     pub transport: Transport,
     /// From where.
     pub peer: SocketAddr,
-    /// Since when, in microseconds of the gateway's clock.
+    /// When the device asked for it by its `hello`, in microseconds of the gateway's clock.
     pub since_us: u64,
     /// When it was lost, if it was; the session waits for the device to resume it.
     pub lost_us: Option<u64>,
@@ -51,18 +51,24 @@ pub struct Via {
 }
 
 impl Via {
-    /// A connection that stands from now on.
-    pub fn now(transport: Transport, peer: SocketAddr) -> Self {
-        Self { transport, peer, since_us: clock::mono_us(), lost_us: None, turn: None }
+    /// A connection that stands.
+    pub fn new(transport: Transport, peer: SocketAddr, since_us: u64) -> Self {
+        Self { transport, peer, since_us, lost_us: None, turn: None }
     }
 }
 
 /// Devices whose last session is remembered: more than a box has.
 const LEFT_MAX: usize = 1_024;
 
-/// As many devices are connected as may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+/// Why a session is not entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("as many devices are connected as the gateway allows")]
+    Full,
+    /// Of two handshakes at once, the one that was begun first has ended last.
+    #[error("this device has connected again since it asked")]
+    Overtaken,
+}
 
 /// All connected devices, by fingerprint, and when others were last here.
 #[derive(Default)]
@@ -95,14 +101,17 @@ impl Roster {
     /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors
-    /// `sessions_max` others are connected.
-    pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Full> {
+    /// `sessions_max` others are connected, or the device has asked again since, and been welcomed.
+    pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Refused> {
         self.with(|devices| {
+            if devices.get(id).is_some_and(|newer| newer.via.since_us > present.via.since_us) {
+                return Err(Refused::Overtaken);
+            }
             let others = || devices.iter().filter(|(other, _)| *other != id).map(|(_, present)| present);
             let waiting = others().filter(|present| present.via.lost_us.is_some());
             let (waits, oldest) = (waiting.clone().count(), waiting.min_by_key(|present| present.via.lost_us));
             if others().count() - waits >= sessions_max {
-                return Err(Full);
+                return Err(Refused::Full);
             }
             if let Some(oldest) = oldest.filter(|_| waits > sessions_max) {
                 oldest.ending.ask(GoodbyeReason::Replaced, "too many sessions wait for their devices");
@@ -206,7 +215,7 @@ mod tests {
 
     fn session(session: u32) -> (Present, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, received) = mpsc::channel(1);
-        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), clock::mono_us());
         let (user, language) = ("ann".to_owned(), "en".to_owned());
         (Present { session, user, language, mailbox, ending: Ending::default(), status: Arc::default(), via }, received)
     }
@@ -221,7 +230,7 @@ mod tests {
         let ending = old.ending.clone();
         assert!(asked(&ending).is_none());
         assert!(matches!(roster.enter("glasses", old, 1), Ok(None)));
-        assert!(matches!(roster.enter("others", session(3).0, 1), Err(Full)));
+        assert!(matches!(roster.enter("others", session(3).0, 1), Err(Refused::Full)));
         let replaced = roster.enter("glasses", new, 1).unwrap().expect("the older session");
         assert_eq!(asked(&ending).map(|(reason, _)| reason), Some(GoodbyeReason::Replaced));
         replaced.ending.ask(GoodbyeReason::Revoked, "too late");
@@ -229,6 +238,24 @@ mod tests {
         assert!(!replaced.mailbox.is_closed());
         drop(received);
         assert!(replaced.mailbox.is_closed());
+    }
+
+    #[test]
+    fn a_handshake_that_ends_late_does_not_take_the_place_of_a_session_that_was_asked_for_since() {
+        let roster = Roster::default();
+        let asked_at = |number: u32, since_us: u64| {
+            let (present, received) = session(number);
+            (Present { via: Via { since_us, ..present.via }, ..present }, received)
+        };
+        let ((stands, _received), (early, _)) = (asked_at(1, 20), asked_at(2, 19));
+        let ending = stands.ending.clone();
+        assert!(roster.enter("glasses", stands, 1).is_ok());
+        assert!(matches!(roster.enter("glasses", early, 1), Err(Refused::Overtaken)));
+        // One that the session was resumed over counts, as does the moment in which nobody was first.
+        roster.moved("glasses", 1, Via { since_us: 30, ..asked_at(3, 0).0.via });
+        assert!(matches!(roster.enter("glasses", asked_at(3, 29).0, 1), Err(Refused::Overtaken)));
+        assert!(asked(&ending).is_none(), "the session goes on");
+        assert!(matches!(roster.enter("glasses", asked_at(4, 30).0, 1), Ok(Some(_))));
     }
 
     #[test]

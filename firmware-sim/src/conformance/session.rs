@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use device_protocol::auth::Handshake;
 use device_protocol::{Down, GoodbyeReason, limits, up};
 use futures_util::FutureExt as _;
 
@@ -66,6 +67,16 @@ pub(super) const CHECKS: &[Check] = &[
         section: 9,
         rule: "a second connection of the device replaces the first (replaced)",
         run: |gateway| replaced(gateway).boxed(),
+    },
+    Check {
+        section: 9,
+        rule: "of two handshakes at once, the one whose hello came first replaces no session when it ends last (busy)",
+        run: |gateway| overtaken(gateway).boxed(),
+    },
+    Check {
+        section: 9,
+        rule: "and it does not take up a session that has been resumed since",
+        run: |gateway| overtaken_resume(gateway).boxed(),
     },
     Check {
         section: 10,
@@ -271,6 +282,45 @@ async fn replaced(gateway: &Gateway) -> Outcome {
     let mut first = gateway.welcomed().await?;
     let _second = gateway.welcomed().await?;
     ended(&mut first, "replaced", GoodbyeReason::Replaced).await
+}
+
+/// Ends an earlier handshake than that of the session that stands: it is refused, and the session goes on.
+async fn refused_behind(early: (&mut Probe, &Handshake), stands: (&mut Probe, &Welcome)) -> Outcome {
+    early.0.prove(early.1, false).await;
+    match early.0.end().await? {
+        // Over QUIC the gateway may leave it to the device to close.
+        (said, 0 | 4109) if said == "busy" => {}
+        (said, code) => return Err(Fault::Failed(format!("`{said}`, closed with {code}; `busy` and 4109 are due"))),
+    }
+    stands.0.control(up::Mute { muted: true }).await;
+    acks(stands.0, stands.1).await
+}
+
+async fn overtaken(gateway: &Gateway) -> Outcome {
+    let mut early = gateway.connect().await?;
+    let handshake = early.hello(None).await?;
+    let mut stands = gateway.connect().await?;
+    let welcome = stands.shake(None).await?;
+    refused_behind((&mut early, &handshake), (&mut stands, &welcome)).await
+}
+
+async fn overtaken_resume(gateway: &Gateway) -> Outcome {
+    let mut first = gateway.connect().await?;
+    let welcome = first.shake(None).await?;
+    first.control(up::Mute { muted: true }).await;
+    acks(&mut first, &welcome).await?;
+    let (sent, received) = (first.sent, first.received);
+    drop(first);
+    let mut early = gateway.connect().await?;
+    let handshake = early.hello(Some(token(&welcome, received))).await?;
+    let mut stands = gateway.connect().await?;
+    // Nothing is sent over it before the other one ends, so that their token is still good.
+    let again = stands.shake(Some(token(&welcome, received))).await?;
+    if again.resumed.is_none() {
+        return Err(Fault::Failed("welcome has no `resumed`".to_owned()));
+    }
+    stands.sent = sent;
+    refused_behind((&mut early, &handshake), (&mut stands, &again)).await
 }
 
 async fn goodbye(gateway: &Gateway) -> Outcome {

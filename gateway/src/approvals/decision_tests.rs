@@ -29,7 +29,7 @@ impl Fixture {
     fn connect(&self, device: &str) -> mpsc::Receiver<DeviceMessage> {
         let (mailbox, messages): (Mailbox, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
-        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
         let present = Present {
             session: 1,
             user: "ann".into(),

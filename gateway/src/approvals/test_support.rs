@@ -280,7 +280,7 @@ impl Shared {
                 mailbox,
                 ending: Default::default(),
                 status: Arc::default(),
-                via: Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into()),
+                via: Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0),
             };
             assert!(matches!(roster.enter(device, present, DEVICES.len()), Ok(None)));
             messages

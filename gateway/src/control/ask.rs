@@ -21,7 +21,7 @@ use super::{Answer, names::check_name, reply::say};
 use crate::{
     clock,
     device_task::{self, services::Services},
-    identity::Admitted,
+    identity::{Admitted, Asked},
     store::DeviceRecord,
     transport::memory,
 };
@@ -175,7 +175,8 @@ fn admitted(user: String, number: u32) -> Admitted {
         binding: ChannelBinding::Exporter,
     };
     // A fingerprint never contains a dot.
-    Admitted { id: format!("text.{number}"), record, hello, hello_us: 0 }
+    let asked = Asked { hello, sent_us: 0, received_us: clock::mono_us() };
+    Admitted { id: format!("text.{number}"), record, asked }
 }
 
 /// The device's side of the link.

@@ -17,6 +17,8 @@ use crate::{
 pub(super) struct SessionLink {
     /// Of the present connection, or of the last one.
     transport: Transport,
+    /// When the device asked for that, on the gateway's clock.
+    asked_us: u64,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) quality: Quality,
@@ -29,9 +31,9 @@ pub(super) struct SessionLink {
 }
 
 impl SessionLink {
-    /// For a new session on this connection, with the device's frames. `is_resumable`: those to it are kept.
+    /// For a new session on this connection, for which the device asked at `asked_us` of the gateway's clock, with the device's frames. `is_resumable`: those to it are kept.
     pub(super) fn new(
-        link: &Link,
+        (link, asked_us): (&Link, u64),
         capabilities: &Capabilities,
         incoming: Incoming,
         heartbeat_ms: u32,
@@ -40,6 +42,7 @@ impl SessionLink {
         let quality = if incoming.is_continued() { Quality::continued(clock::mono_us()) } else { Quality::default() };
         Self {
             transport: link.transport,
+            asked_us,
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming,
             quality,
@@ -55,9 +58,14 @@ impl SessionLink {
         self.transport.is_glasses
     }
 
-    /// The session goes on over this connection. `audio_received`: the last sound that need not come again.
-    pub(super) fn resume(&mut self, link: &Link, audio_received: u32) {
-        self.transport = link.transport;
+    /// When the device asked for the present connection, or the last one, on the gateway's clock.
+    pub(super) fn asked_us(&self) -> u64 {
+        self.asked_us
+    }
+
+    /// The session goes on over this connection, for which the device asked at `asked_us`. `audio_received`: the last sound that need not come again.
+    pub(super) fn resume(&mut self, (link, asked_us): (&Link, u64), audio_received: u32) {
+        (self.transport, self.asked_us) = (link.transport, asked_us);
         self.incoming.resume(audio_received);
         self.quality.resume(clock::mono_us());
         self.outgoing.attach(link.down.clone());

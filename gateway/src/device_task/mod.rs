@@ -60,7 +60,7 @@ use tokio::{
 
 use crate::{
     clock,
-    identity::{self, Admitted, retry_ms},
+    identity::{self, Admitted, Asked, retry_ms},
     text::crop,
     transport::{Link, places::Place},
 };
@@ -113,10 +113,10 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
 pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&Place>, admitted: Admitted) {
     let (device, peer, transport) = (admitted.id.clone(), link.peer, link.transport.label);
     if let (Some(mut session), Some(resume)) =
-        (services.resumption.resumable.claim(&admitted).await, &admitted.hello.resume)
+        (services.resumption.resumable.claim(&admitted).await, &admitted.asked.hello.resume)
     {
         tracing::info!(device, session = session.number, transport, %peer, "session resumed");
-        if let Err(error) = session.resume(&link, resume) {
+        if let Err(error) = session.resume(&link, resume, admitted.asked.received_us) {
             session.failed(&error);
         }
         return session.run(link, place).await;
@@ -149,6 +149,8 @@ const CLAIMS_WAITING_MAX: usize = 1;
 struct Claim {
     resume: ResumeOwned,
     terms: Terms,
+    /// When the device asked, on the gateway's clock.
+    asked_us: u64,
     /// Gets the session; dropped if the claim is refused.
     reply: oneshot::Sender<Box<Session>>,
 }
@@ -206,12 +208,12 @@ impl Resumable {
 
     /// The session that this device asks for; `None`: it asks for none, or for one that cannot go on.
     async fn claim(&self, admitted: &Admitted) -> Option<Box<Session>> {
-        let Admitted { id, record, hello, .. } = admitted;
+        let Admitted { id, record, asked: Asked { hello, received_us: asked_us, .. } } = admitted;
         let resume = hello.resume.clone()?;
         let terms = Terms::of(id, &record.user, &hello.capabilities).ok()?;
         let (_, session) = self.with(|sessions| sessions.get(id).cloned())?;
         let (reply, mut given) = oneshot::channel();
-        let claim = Box::new(Claim { resume, terms, reply });
+        let claim = Box::new(Claim { resume, terms, asked_us: *asked_us, reply });
         let handed_over = async {
             session.send(claim).await.ok()?;
             (&mut given).await.ok()
@@ -286,7 +288,7 @@ mod tests {
             resume: Some(ResumeOwned { token: vec![1; 40], control_received: 0, audio_received: 0 }),
             binding: ChannelBinding::Exporter,
         };
-        Admitted { id: id.to_owned(), record, hello, hello_us: 0 }
+        Admitted { id: id.to_owned(), record, asked: Asked { hello, sent_us: 0, received_us: 0 } }
     }
 
     #[tokio::test(start_paused = true)]

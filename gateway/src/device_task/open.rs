@@ -37,7 +37,7 @@ use super::{
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
     clock,
-    identity::Admitted,
+    identity::{Admitted, Asked},
     mailbox::{self, Ending, Mailbox},
     ports::intents::UnknownCall,
     recordings::About,
@@ -58,7 +58,7 @@ impl Session {
     pub(super) async fn open(
         services: Arc<Services>,
         link: &mut Link,
-        Admitted { id, record, hello, hello_us }: Admitted,
+        Admitted { id, record, asked: Asked { hello, sent_us, received_us } }: Admitted,
         number: u32,
     ) -> Result<Box<Self>, (RejectCode, String)> {
         let terms =
@@ -81,7 +81,7 @@ impl Session {
             mailbox: mailbox.clone(),
             ending: ending.clone(),
             status: status.clone(),
-            via: Via::now(link.transport, link.peer),
+            via: Via::new(link.transport, link.peer, received_us),
         };
         let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
         let presence =
@@ -94,9 +94,9 @@ impl Session {
             claims: services.resumption.resumable.enter(&id, number),
             stored: stored_of(&services, (&record.user, &id), (link.transport, is_resumable), &mailbox),
             link: SessionLink::new(
-                link,
+                (link, received_us),
                 &hello.capabilities,
-                incoming_of(restored.as_ref(), hello_us),
+                incoming_of(restored.as_ref(), sent_us),
                 conversation.heartbeat_ms,
                 is_resumable,
             ),
@@ -197,9 +197,9 @@ fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) ->
     services.resumption.stored.take(id, user, hello.resume.as_ref()?)
 }
 
-/// The device's frames; `hello_us`: when it asked for the session, on its clock.
-fn incoming_of(restored: Option<&Restored>, hello_us: u64) -> Incoming {
-    restored.map_or_else(Incoming::default, |left| Incoming::continued(hello_us, left.addressed_us, left.stream_end_us))
+/// The device's frames; `sent_us`: when it asked for the session, on its clock.
+fn incoming_of(restored: Option<&Restored>, sent_us: u64) -> Incoming {
+    restored.map_or_else(Incoming::default, |left| Incoming::continued(sent_us, left.addressed_us, left.stream_end_us))
 }
 
 /// What is stored of the session. One that can be resumed waits for the device to have its welcome; of one on the control socket

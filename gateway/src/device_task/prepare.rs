@@ -312,7 +312,7 @@ mod tests {
         let (roster, mut messages) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
             let (mailbox, received) = mpsc::channel(4);
-            let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+            let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
             let present = Present {
                 session: 1,

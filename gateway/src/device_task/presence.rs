@@ -15,7 +15,7 @@ use crate::{
         host::Host,
     },
     identity::pairing::{self, Pairings},
-    roster::{Full, Present, Roster},
+    roster::{Present, Roster},
     runtime::spawn,
     users::UserMessage,
 };
@@ -49,7 +49,7 @@ impl Presence {
     /// Takes the place of the device's older session in the roster, and tells the apps of the glasses.
     ///
     /// # Errors
-    /// `sessions_max` other devices are connected, the older session does not end, or the device was revoked since it
+    /// As [`Roster::enter`], the older session does not end, or the device was revoked since it
     /// was admitted. Nothing is entered then.
     pub(super) async fn enter(
         mut self,
@@ -61,7 +61,7 @@ impl Presence {
         let replaced = self
             .roster
             .enter(&self.id, present, sessions_max)
-            .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+            .map_err(|refused| (RejectCode::Busy, refused.to_string()))?;
         self.has_left = false;
         // Two sessions of one device would each offer its tools.
         if let Some(old) = replaced
@@ -189,7 +189,7 @@ mod tests {
 
         /// A session before it is entered.
         fn admitted(&self, number: u32, mailbox: Mailbox) -> (Presence, Present, mpsc::Receiver<UserMessage>) {
-            let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+            let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
             let (user_name, language) = (USER.to_owned(), "en".to_owned());
             let present = Present {
                 session: number,

@@ -11,10 +11,12 @@ use crate::{
 };
 
 impl Session {
-    /// Whether a claim is good: the token is right, nothing is missing for the replay, and the device is as it was.
+    /// Whether a claim is good: the device asked later than for the present connection, the token is right, nothing is missing for
+    /// the replay, and the device is as it was.
     pub(super) fn grants(&self, claim: &Claim) -> bool {
-        let Claim { resume, terms, .. } = claim;
-        self.claims.tokens.have(&resume.token)
+        let Claim { resume, terms, asked_us, .. } = claim;
+        *asked_us >= self.link.asked_us()
+            && self.claims.tokens.have(&resume.token)
             && self.link.outgoing.can_replay(resume.control_received)
             && *terms == self.terms
     }
@@ -27,18 +29,19 @@ impl Session {
         }
     }
 
-    /// Goes on over this connection: welcomes the device, and replays what it has not received.
+    /// Goes on over this connection, for which the device asked at `asked_us` of the gateway's clock: welcomes it, and replays what
+    /// it has not received.
     ///
     /// # Errors
     /// The new link is gone, or too slow.
-    pub(super) fn resume(&mut self, link: &Link, resume: &ResumeOwned) -> Result<(), LinkError> {
+    pub(super) fn resume(&mut self, link: &Link, resume: &ResumeOwned, asked_us: u64) -> Result<(), LinkError> {
         self.claims.tokens.come_with(&resume.token);
-        self.services.roster.moved(&self.id, self.number, Via::now(link.transport, link.peer));
+        self.services.roster.moved(&self.id, self.number, Via::new(link.transport, link.peer, asked_us));
         if let Some(ear) = &mut self.ear {
             ear.resume(open::waits(link.transport, true), clock::mono_us());
         }
         let audio_received = self.audio_received();
-        self.link.resume(link, audio_received);
+        self.link.resume((link, asked_us), audio_received);
         self.turns.moved(link.transport);
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(true, None)?;

@@ -43,10 +43,18 @@ pub struct Admitted {
     pub id: String,
     /// What is stored of it.
     pub record: DeviceRecord,
-    /// What it has said of itself.
+    /// What it asks for.
+    pub asked: Asked,
+}
+
+/// What a device has said of itself, and when.
+pub struct Asked {
+    /// Its first frame.
     pub hello: HelloOwned,
-    /// When it has, on its own clock, in microseconds.
-    pub hello_us: u64,
+    /// When it was sent, on the device's clock in microseconds.
+    pub sent_us: u64,
+    /// When it came, on the gateway's clock in microseconds.
+    pub received_us: u64,
 }
 
 /// Why a device was rejected.
@@ -114,13 +122,13 @@ fn tell(link: &mut Link, refusal: &Refusal) {
 
 async fn run(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
-    let ((hello, hello_us), handshake, proof) = timeout_at(deadline, prove(link, context.key))
+    let (asked, handshake, proof) = timeout_at(deadline, prove(link, context.key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
-    let proven = Proven { id: &id, hello: &hello, handshake: &handshake, proof: &proof };
+    let proven = Proven { id: &id, hello: &asked.hello, handshake: &handshake, proof: &proof };
     match known_or_paired(link, store, context, proven).await {
-        Ok(record) => Ok(Admitted { id, record, hello, hello_us }),
+        Ok(record) => Ok(Admitted { id, record, asked }),
         Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
     }
 }
@@ -150,9 +158,10 @@ async fn known_or_paired(
     }
 }
 
-async fn prove(link: &mut Link, key: &GatewayKey) -> Result<((HelloOwned, u64), Handshake, Proof), Refusal> {
+async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(Asked, Handshake, Proof), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
+    let received_us = clock::mono_us();
     let (stamp, Up::Hello(hello)) = decode(&frame)? else {
         return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
     };
@@ -189,7 +198,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<((HelloOwned, u64), 
     device_key
         .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
         .map_err(|_| bad("the signature does not fit this connection; was the handshake relayed?"))?;
-    Ok(((hello, stamp.time_us), handshake, proof))
+    Ok((Asked { hello, sent_us: stamp.time_us, received_us }, handshake, proof))
 }
 
 /// The device's texts are shown to the operator, who decides by them: they must not contain terminal control

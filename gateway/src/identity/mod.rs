@@ -10,7 +10,7 @@ pub mod pairing;
 pub(crate) mod typed;
 
 pub(crate) use context::AdmissionContext;
-pub use handshake::Admitted;
+pub use handshake::{Admitted, Asked};
 pub(crate) use handshake::{admit, retry_ms, turn_away};
 pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};

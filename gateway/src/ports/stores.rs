@@ -226,7 +226,7 @@ mod tests {
     fn fixture() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
         let (mailbox, messages) = mpsc::channel(8);
         let roster = Arc::new(Roster::default());
-        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), clock::mono_us());
         let present = Present {
             session: 1,
             user: "ada".to_owned(),
@@ -256,7 +256,7 @@ mod tests {
         let (devices, _messages) = fixture();
         let glasses = devices.0.get("glasses").unwrap();
         glasses.status.lock().unwrap().battery_percent = Some(40);
-        let via = Via::now(Transport::TEXT, ([127, 0, 0, 1], 1).into());
+        let via = Via::new(Transport::TEXT, ([127, 0, 0, 1], 1).into(), clock::mono_us());
         for (number, user) in [(2, "ada"), (3, "bob")] {
             let present =
                 Present { session: number, user: user.to_owned(), status: Arc::default(), via, ..glasses.clone() };

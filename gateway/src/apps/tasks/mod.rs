@@ -293,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path());
         let (mailbox, _told) = mpsc::channel(4);
-        let via = Via::now(Transport::WSS, ([127, 0, 0, 1], 1).into());
+        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
         let (user, language) = (USER.to_owned(), "en".to_owned());
         let ending = Ending::default();
         let present =
