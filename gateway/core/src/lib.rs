@@ -32,4 +32,4 @@ pub mod timers;
 pub mod user;
 pub mod vocab;
 
-pub use floor::commands::is_command;
+pub use floor::commands::{is_backchannel, is_cancel, is_command};

@@ -4,6 +4,8 @@
 //! A command with free text ("take a note: …") is also decoded twice if there is a second model. Only the recogniser's
 //! confidence tells which of two free texts is right, so the second counts only if its confidence is clearly higher.
 //!
+//! Over the assistant's speech a second text that tells it to stop counts as well: "Stop." alone is often misheard.
+//!
 //! Third pass: if the second model leaves the request unclear, the first model decodes it with the same bias: it is
 //! better at short commands.
 //!
@@ -219,6 +221,9 @@ impl Floor {
         let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
+        if origin.over_speech && !acceptance.free_text_only && commands::is_cancel(&text) {
+            return self.follow(cx, activity, utterance, Next::Accept(Some(text)));
+        }
         let sure = transcript.confidence >= confidence_min;
         let grounds = self.grounds(cx, activity, origin);
         let next = match self.request_in(grounds, named, &text).filter(|_| sure).map(String::from) {

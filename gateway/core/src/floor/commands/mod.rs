@@ -34,7 +34,7 @@ const FILLERS: &[&str] = &["uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm
 pub(crate) fn command(text: &str) -> Option<Command> {
     let said = folded(text);
     let is = |list: fn(&Words) -> &'static [&'static str]| is_any(&said, list);
-    if is(|words| words.cancel) {
+    if words::ALL.iter().any(|words| cancels(&said, words)) {
         Some(Command::Cancel)
     } else if is(|words| words.repeat) {
         Some(Command::Repeat)
@@ -48,6 +48,24 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     }
 }
 
+/// Whether all that is said are cancel phrases, and words without meaning for them: "OK, stop", "stop, stop, please".
+fn cancels(said: &str, words: &Words) -> bool {
+    let meaningless = || [words.lead_in, words.before, words.behind].into_iter().flatten();
+    let (mut rest, mut found) = (said, false);
+    while !rest.is_empty() {
+        let behind = |phrase: &&str| {
+            let behind = rest.strip_prefix(phrase)?;
+            behind.strip_prefix(' ').or(behind.is_empty().then_some(behind))
+        };
+        let shortest = |left: &&str| left.len();
+        let cancel = words.cancel.iter().filter_map(behind).min_by_key(shortest);
+        let Some(left) = cancel.or_else(|| meaningless().filter_map(behind).min_by_key(shortest)) else { return false };
+        found |= cancel.is_some();
+        rest = left;
+    }
+    found
+}
+
 /// Whether the words, or what politeness leaves of them, are in this list of any language.
 fn is_any(said: &str, list: fn(&Words) -> &'static [&'static str]) -> bool {
     words::ALL.iter().any(|words| list(words).contains(&said) || list(words).contains(&polite(said, words)))
@@ -56,6 +74,11 @@ fn is_any(said: &str, list: fn(&Words) -> &'static [&'static str]) -> bool {
 /// Whether the assistant itself understands `text` as a whole, so that no tool is called by it: a command, a yes or a no.
 pub fn is_command(text: &str) -> bool {
     command(text).is_some() || yes_or_no(text).is_some()
+}
+
+/// Whether `text` as a whole ends the current activity.
+pub fn is_cancel(text: &str) -> bool {
+    command(text) == Some(Command::Cancel)
 }
 
 /// The cancel phrase at the end of `text`, which may begin with the assistant's own words.
@@ -85,7 +108,7 @@ pub(crate) fn has_words(text: &str) -> bool {
 }
 
 /// Whether `text`, said over the assistant, only tells that the wearer listens.
-pub(crate) fn is_backchannel(text: &str) -> bool {
+pub fn is_backchannel(text: &str) -> bool {
     let said = folded(text);
     let meant = |word: &&str| !word.is_empty() && !FILLERS.contains(word);
     let words = said.split(' ').filter(meant);
@@ -176,6 +199,20 @@ mod tests {
         for (text, expected) in [
             ("Stop.", Some(Command::Cancel)),
             ("Stop, please!", Some(Command::Cancel)),
+            ("OK, stop.", Some(Command::Cancel)),
+            ("No, no, stop it now!", Some(Command::Cancel)),
+            ("OK, stop. OK, stop.", Some(Command::Cancel)),
+            ("All right, that's enough, thanks", None),
+            ("All right, that's enough.", Some(Command::Cancel)),
+            ("Hey, stop talking, please", Some(Command::Cancel)),
+            ("Also gut, genug.", Some(Command::Cancel)),
+            ("Vale, para ya.", Some(Command::Cancel)),
+            ("OK, arrête, stop", Some(Command::Cancel)),
+            ("OK, please", None),
+            ("No", None),
+            ("Stop stop listening", None),
+            ("OK, stop the timer", None),
+            ("Stopping", None),
             ("Never mind", Some(Command::Cancel)),
             ("please be quiet", Some(Command::Cancel)),
             ("That’s enough.", Some(Command::Cancel)),

@@ -13,6 +13,8 @@ pub(super) struct Words {
     pub no: &'static [&'static str],
     /// Words of a listener that ask for nothing: the speaker goes on.
     pub backchannel: &'static [&'static str],
+    /// Before a cancel phrase, and only there, without meaning for it: "no, stop".
+    pub lead_in: &'static [&'static str],
     /// Before and behind a command, without meaning for it.
     pub before: &'static [&'static str],
     pub behind: &'static [&'static str],
@@ -156,6 +158,7 @@ const ENGLISH: Words = Words {
         "interesting",
         "true",
     ],
+    lead_in: &["ok", "okay", "alright", "all right", "right", "no", "hey", "well", "wait"],
     before: &["please", "oh"],
     behind: &["please", "now"],
 };
@@ -255,6 +258,7 @@ const GERMAN: Words = Words {
         "auf gar keinen fall",
     ],
     backchannel: &["ja", "genau", "stimmt", "klar", "gut", "schon", "aha", "danke", "verstehe", "ich", "richtig", "so"],
+    lead_in: &["ok", "okay", "nein", "na", "also", "gut", "he", "hey", "moment"],
     before: &["bitte", "ach"],
     behind: &["bitte", "jetzt", "mal"],
 };
@@ -334,6 +338,7 @@ const SPANISH: Words = Words {
         "rechazar",
     ],
     backchannel: &["si", "vale", "claro", "bien", "bueno", "ya", "gracias", "entiendo", "exacto", "aja"],
+    lead_in: &["ok", "okay", "vale", "oye", "bueno", "ya"],
     before: &["por favor"],
     behind: &["por favor", "ahora", "ya", "gracias"],
 };
@@ -415,6 +420,7 @@ const FRENCH: Words = Words {
         "refuse",
     ],
     backchannel: &["oui", "ouais", "bien", "bon", "voila", "merci", "exact", "exactement", "compris", "je", "vois"],
+    lead_in: &["ok", "okay", "d'accord", "bon", "allez", "eh", "he"],
     before: &["s'il te plait", "oh"],
     behind: &["s'il te plait", "s'il vous plait", "maintenant", "merci"],
 };
