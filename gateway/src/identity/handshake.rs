@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{interval, timeout_at};
 
 use super::{
-    GatewayKey, Pairings,
+    Admitted, Asked, GatewayKey, Pairings,
     context::AdmissionContext,
     fingerprint,
     grant::{Grant, Granted},
@@ -36,26 +36,6 @@ const CROWDED_MS: u32 = 30_000;
 const LATE: &str = "nobody confirmed the pairing in time";
 /// Frames of unknown kinds that are skipped while one is awaited.
 const UNKNOWN_MAX: usize = 8;
-
-/// A device that has proven its identity.
-pub struct Admitted {
-    /// Fingerprint of its key: its id in the store.
-    pub id: String,
-    /// What is stored of it.
-    pub record: DeviceRecord,
-    /// What it asks for.
-    pub asked: Asked,
-}
-
-/// What a device has said of itself, and when.
-pub struct Asked {
-    /// Its first frame.
-    pub hello: HelloOwned,
-    /// When it was sent, on the device's clock in microseconds.
-    pub sent_us: u64,
-    /// When it came, on the gateway's clock in microseconds.
-    pub received_us: u64,
-}
 
 /// Why a device was rejected.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Identity of devices: keys, the handshake, pairing; and of people at the console.
 
+mod admitted;
 mod context;
 pub mod grant;
 pub(crate) mod handshake;
@@ -9,8 +10,8 @@ pub mod operators;
 pub mod pairing;
 pub(crate) mod typed;
 
+pub use admitted::{Admitted, Asked};
 pub(crate) use context::AdmissionContext;
-pub use handshake::{Admitted, Asked};
 pub(crate) use handshake::{admit, retry_ms, turn_away};
 pub(crate) use keys::random;
 pub use keys::{GatewayKey, fingerprint};

@@ -38,21 +38,23 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, offset: usize, path: &mut Vec<&
 /// Lines of one statement at most: more are not blanked for one mistake.
 const LINES_MAX: usize = 100;
 
-/// The text with blanks in place of the key and value at this byte, of the section whose header is there, or, in an inline table,
-/// of the lines from this one on, so that all else stays where it is. `None`: what is left would be no TOML, or the statement begins
-/// further above.
+/// The text with blanks in place of the innermost key at this byte that stands on a line of its own, and of its value; of the section whose
+/// header is there; or else of the lines from this one on: so that all else stays where it is. `None`: what is left would be no TOML, or
+/// the statement begins further above.
 pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     let line_of = |place: usize| text.get(..place)?.rfind('\n').map_or(Some(0), |end| Some(end + 1));
-    let stands_alone = |line: usize, place: &Range<usize>| {
-        text.get(line..place.start).is_some_and(|before| !before.contains(['{', '[', ',']))
+    let stands_alone = |place: &Range<usize>| {
+        let line = line_of(place.start)?;
+        let before = text.get(line..place.start)?;
+        (!before.contains(['{', '[', ','])).then_some(line..place.end)
     };
     let here = line_of(offset)?;
-    if let Some(place) = entry(DeTable::parse(text).ok()?.get_ref(), offset) {
-        let line = line_of(place.start)?;
-        if stands_alone(line, &place) {
-            return blanked(text, line..place.end);
-        }
-    } else if let Some(place) = section(text, here) {
+    let mut entries = Vec::new();
+    add_entries(DeTable::parse(text).ok()?.get_ref(), offset, &mut entries);
+    if let Some(place) = entries.iter().rev().find_map(stands_alone) {
+        return blanked(text, place);
+    }
+    if let Some(place) = section(text, here) {
         return blanked(text, place);
     }
     DeTable::parse(text.get(..here)?).ok()?;
@@ -84,23 +86,24 @@ fn section(text: &str, line: usize) -> Option<Range<usize>> {
     Some(line..line + header.len() + rest)
 }
 
-/// Where the innermost key at this byte is, with its value. Sections are none.
-fn entry(table: &DeTable<'_>, offset: usize) -> Option<Range<usize>> {
-    table.iter().find_map(|(key, value)| match value.get_ref() {
-        DeValue::Table(inner) => entry(inner, offset),
-        DeValue::Array(list)
-            if !list.is_empty() && list.iter().all(|one| matches!(one.get_ref(), DeValue::Table(_))) =>
-        {
-            list.iter().find_map(|one| match one.get_ref() {
-                DeValue::Table(inner) => entry(inner, offset),
-                _ => None,
-            })
+/// Where the keys at this byte are, each with its value, the outer ones first. Of a section, which may be written in several places, only
+/// what is in it.
+fn add_entries(table: &DeTable<'_>, offset: usize, entries: &mut Vec<Range<usize>>) {
+    for (key, value) in table {
+        let is_here = key.span().contains(&offset) || value.span().contains(&offset);
+        if is_here && !matches!(value.get_ref(), DeValue::Table(_)) {
+            entries.push(key.span().start..value.span().end);
         }
-        _ => {
-            let is_here = key.span().contains(&offset) || value.span().contains(&offset);
-            is_here.then(|| key.span().start..value.span().end)
-        }
-    })
+        add_within(value, offset, entries);
+    }
+}
+
+fn add_within(value: &Spanned<DeValue<'_>>, offset: usize, entries: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(inner) => add_entries(inner, offset, entries),
+        DeValue::Array(list) => list.iter().for_each(|one| add_within(one, offset, entries)),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -131,8 +134,12 @@ mod tests {
         ] {
             assert_eq!(without(text, 0).as_deref(), Some(left), "{text:?}");
         }
-        let text = "x = [ { a = 1 },\n{ b = 7 } ]\ny = 2\nz = [1,\n2]\n";
-        assert_eq!(without(text, text.find('7').unwrap()), None, "the lines behind it are no part of it");
+        // A list over several lines is left out as a whole.
+        let text = "[[x]]\na = 1\n[w]\nx = [ { a = 1 },\n{ b = 7 },\n { c = 8 } ]\ny = 2\nz = [1,\n2]\n";
+        let left = "[[x]]\na = 1\n[w]\n                \n          \n            \ny = 2\nz = [1,\n2]\n";
+        for mistake in ["x = ", "7", "8", "c"] {
+            assert_eq!(without(text, text.find(mistake).unwrap()).as_deref(), Some(left), "{mistake}");
+        }
         assert_eq!(without("a = ", 0), None);
     }
 
