@@ -428,7 +428,7 @@ open_enum! {
         Revoked = 7 => "revoked",
         /// No codec or rate in common.
         NoCommonFormat = 8 => "no_common_format",
-        /// The gateway's limit of sessions is reached: try again later.
+        /// The gateway's limit of sessions is reached: try again later. Or the device has connected again since.
         Busy = 9 => "busy",
         /// Too many attempts: try again later.
         RateLimited = 10 => "rate_limited",

@@ -42,8 +42,10 @@ pub struct Via {
     pub transport: Transport,
     /// From where.
     pub peer: SocketAddr,
-    /// When the device asked for it by its `hello`, in microseconds of the gateway's clock.
+    /// Since when, in microseconds of the gateway's clock.
     pub since_us: u64,
+    /// When its `hello` came, likewise: a device that is being paired is connected long after that.
+    pub asked_us: u64,
     /// When it was lost, if it was; the session waits for the device to resume it.
     pub lost_us: Option<u64>,
     /// Number of the turn that is under way.
@@ -51,9 +53,9 @@ pub struct Via {
 }
 
 impl Via {
-    /// A connection that stands.
-    pub fn new(transport: Transport, peer: SocketAddr, since_us: u64) -> Self {
-        Self { transport, peer, since_us, lost_us: None, turn: None }
+    /// A connection that stands from now on.
+    pub fn new(transport: Transport, peer: SocketAddr, asked_us: u64) -> Self {
+        Self { transport, peer, since_us: clock::mono_us(), asked_us, lost_us: None, turn: None }
     }
 }
 
@@ -101,10 +103,10 @@ impl Roster {
     /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors
-    /// `sessions_max` others are connected, or the device has asked again since, and been welcomed.
+    /// `sessions_max` others are connected, or a session of the device that it asked for later.
     pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Refused> {
         self.with(|devices| {
-            if devices.get(id).is_some_and(|newer| newer.via.since_us > present.via.since_us) {
+            if devices.get(id).is_some_and(|newer| newer.via.asked_us > present.via.asked_us) {
                 return Err(Refused::Overtaken);
             }
             let others = || devices.iter().filter(|(other, _)| *other != id).map(|(_, present)| present);
@@ -243,16 +245,16 @@ mod tests {
     #[test]
     fn a_handshake_that_ends_late_does_not_take_the_place_of_a_session_that_was_asked_for_since() {
         let roster = Roster::default();
-        let asked_at = |number: u32, since_us: u64| {
+        let asked_at = |number: u32, asked_us: u64| {
             let (present, received) = session(number);
-            (Present { via: Via { since_us, ..present.via }, ..present }, received)
+            (Present { via: Via { asked_us, ..present.via }, ..present }, received)
         };
         let ((stands, _received), (early, _)) = (asked_at(1, 20), asked_at(2, 19));
         let ending = stands.ending.clone();
         assert!(roster.enter("glasses", stands, 1).is_ok());
         assert!(matches!(roster.enter("glasses", early, 1), Err(Refused::Overtaken)));
         // One that the session was resumed over counts, as does the moment in which nobody was first.
-        roster.moved("glasses", 1, Via { since_us: 30, ..asked_at(3, 0).0.via });
+        roster.moved("glasses", 1, Via { asked_us: 30, ..asked_at(3, 0).0.via });
         assert!(matches!(roster.enter("glasses", asked_at(3, 29).0, 1), Err(Refused::Overtaken)));
         assert!(asked(&ending).is_none(), "the session goes on");
         assert!(matches!(roster.enter("glasses", asked_at(4, 30).0, 1), Ok(Some(_))));

@@ -4,7 +4,8 @@
 //! A command with free text ("take a note: …") is also decoded twice if there is a second model. Only the recogniser's
 //! confidence tells which of two free texts is right, so the second counts only if its confidence is clearly higher.
 //!
-//! Over the assistant's speech a second text that tells it to stop counts as well: "Stop." alone is often misheard.
+//! Over the assistant's speech a second text that tells it to stop counts as well: "Stop." alone is often misheard. An "okay"
+//! over it has no second pass.
 //!
 //! Third pass: if the second model leaves the request unclear, the first model decodes it with the same bias: it is
 //! better at short commands.
@@ -99,6 +100,8 @@ struct Taken {
     origin: Origin,
     named: Named,
     started_us: u64,
+    /// Whether it interrupts the assistant, as far as is known.
+    interrupts: bool,
 }
 
 /// The next step for an utterance in its second pass.
@@ -129,7 +132,8 @@ impl Floor {
         first: &FirstText<'_>,
     ) -> Option<SecondPass> {
         let FirstText { utterance, confidence, origin, named, started_us, .. } = *first;
-        if activity.asked || origin.echo || origin.background {
+        let listens = origin.over_speech && commands::is_backchannel(first.text);
+        if activity.asked || origin.echo || origin.background || listens {
             return None;
         }
         let grounds = self.grounds(cx, activity, origin);
@@ -217,11 +221,12 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         let utterance = transcript.utterance;
-        let Taken { pass, origin, named, started_us } = self.take_pass(utterance, transcript.revision)?;
+        let Taken { pass, origin, named, started_us, interrupts } = self.take_pass(utterance, transcript.revision)?;
         let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
-        if origin.over_speech && !acceptance.free_text_only && commands::is_cancel(&text) {
+        let stops = commands::is_cancel(self.after_wake(named, &text).unwrap_or(&text));
+        if stops && (interrupts || activity.speaking) && !acceptance.free_text_only {
             return self.follow(cx, activity, utterance, Next::Accept(Some(text)));
         }
         let sure = transcript.confidence >= confidence_min;
@@ -269,11 +274,12 @@ impl Floor {
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             let pass = closed.second_pass.take_if(awaited)?;
             let (origin, named, started_us) = (closed.origin, closed.named, closed.started_us);
-            return Some(Taken { pass, origin, named, started_us });
+            return Some(Taken { pass, origin, named, started_us, interrupts: closed.is_interrupting() });
         }
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         let pass = open.speculative.as_mut()?.second_pass.take_if(awaited)?;
-        Some(Taken { pass, origin: open.origin, named: open.named, started_us: open.started_us })
+        let (origin, named, started_us) = (open.origin, open.named, open.started_us);
+        Some(Taken { pass, origin, named, started_us, interrupts: open.is_interrupting() })
     }
 
     /// How well the text of an utterance matches a command, as far as is known.

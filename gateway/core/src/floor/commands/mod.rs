@@ -48,22 +48,29 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     }
 }
 
-/// Whether all that is said are cancel phrases, and words without meaning for them: "OK, stop", "stop, stop, please".
+/// Whether all that is said are cancel phrases, with words without meaning around them: "OK, stop", "stop, stop, please".
 fn cancels(said: &str, words: &Words) -> bool {
-    let meaningless = || [words.lead_in, words.before, words.behind].into_iter().flatten();
-    let (mut rest, mut found) = (said, false);
+    [said, polite(said, words)].iter().any(|said| words.cancel.contains(said) || is_led_in(said, words))
+}
+
+/// Whether `said` are phrases that stay cancel phrases behind a lead-in, one after the other, each with lead-ins or without.
+fn is_led_in(said: &str, words: &Words) -> bool {
+    let (mut rest, mut is_over) = (said, false);
     while !rest.is_empty() {
-        let behind = |phrase: &&str| {
-            let behind = rest.strip_prefix(phrase)?;
-            behind.strip_prefix(' ').or(behind.is_empty().then_some(behind))
-        };
-        let shortest = |left: &&str| left.len();
-        let cancel = words.cancel.iter().filter_map(behind).min_by_key(shortest);
-        let Some(left) = cancel.or_else(|| meaningless().filter_map(behind).min_by_key(shortest)) else { return false };
-        found |= cancel.is_some();
-        rest = left;
+        let stop = behind_one_of(rest, words.stop);
+        let Some(left) = stop.or_else(|| behind_one_of(rest, words.lead_ins)) else { return false };
+        (rest, is_over) = (left, stop.is_some());
     }
-    found
+    is_over
+}
+
+/// What is left of `said` behind the longest of these phrases that it begins with.
+fn behind_one_of<'a>(said: &'a str, phrases: &[&str]) -> Option<&'a str> {
+    let behind = |phrase: &&str| {
+        let rest = said.strip_prefix(phrase)?;
+        rest.strip_prefix(' ').or(rest.is_empty().then_some(rest))
+    };
+    phrases.iter().filter_map(behind).min_by_key(|rest| rest.len())
 }
 
 /// Whether the words, or what politeness leaves of them, are in this list of any language.
@@ -95,7 +102,7 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     let said = folded(text);
     if is_any(&said, |words| words.yes) {
         Some(true)
-    } else if is_any(&said, |words| words.no) || is_any(&said, |words| words.cancel) {
+    } else if is_any(&said, |words| words.no) || words::ALL.iter().any(|words| cancels(&said, words)) {
         Some(false)
     } else {
         None
@@ -202,12 +209,21 @@ mod tests {
             ("OK, stop.", Some(Command::Cancel)),
             ("No, no, stop it now!", Some(Command::Cancel)),
             ("OK, stop. OK, stop.", Some(Command::Cancel)),
-            ("All right, that's enough, thanks", None),
+            ("Stop, stop, stop!", Some(Command::Cancel)),
             ("All right, that's enough.", Some(Command::Cancel)),
             ("Hey, stop talking, please", Some(Command::Cancel)),
-            ("Also gut, genug.", Some(Command::Cancel)),
+            ("Nein, stopp!", Some(Command::Cancel)),
             ("Vale, para ya.", Some(Command::Cancel)),
             ("OK, arrête, stop", Some(Command::Cancel)),
+            ("That's all right.", None),
+            ("That's all, okay", None),
+            ("Stop? No, wait.", None),
+            ("Gut genug.", None),
+            ("Assez bon.", None),
+            ("OK, c'est bon.", None),
+            ("Bueno, para", None),
+            ("Non-stop", None),
+            ("OK, cancel", None),
             ("OK, please", None),
             ("No", None),
             ("Stop stop listening", None),

@@ -6,6 +6,9 @@
 /// The words of one language.
 pub(super) struct Words {
     pub cancel: &'static [&'static str],
+    /// Those of them that mean the same behind one of `lead_ins`: "no, stop", but not "okay, that's all".
+    pub stop: &'static [&'static str],
+    pub lead_ins: &'static [&'static str],
     pub repeat: &'static [&'static str],
     pub mute: &'static [&'static str],
     pub unmute: &'static [&'static str],
@@ -13,8 +16,6 @@ pub(super) struct Words {
     pub no: &'static [&'static str],
     /// Words of a listener that ask for nothing: the speaker goes on.
     pub backchannel: &'static [&'static str],
-    /// Before a cancel phrase, and only there, without meaning for it: "no, stop".
-    pub lead_in: &'static [&'static str],
     /// Before and behind a command, without meaning for it.
     pub before: &'static [&'static str],
     pub behind: &'static [&'static str],
@@ -42,6 +43,20 @@ const ENGLISH: Words = Words {
         "silence",
         "that's all",
     ],
+    stop: &[
+        "stop",
+        "stop it",
+        "stop that",
+        "stop talking",
+        "never mind",
+        "nevermind",
+        "be quiet",
+        "shut up",
+        "that's enough",
+        "cancel that",
+        "forget it",
+    ],
+    lead_ins: &["ok", "okay", "alright", "all right", "no", "hey", "wait"],
     repeat: &[
         "repeat",
         "repeat that",
@@ -158,7 +173,6 @@ const ENGLISH: Words = Words {
         "interesting",
         "true",
     ],
-    lead_in: &["ok", "okay", "alright", "all right", "right", "no", "hey", "well", "wait"],
     before: &["please", "oh"],
     behind: &["please", "now"],
 };
@@ -184,6 +198,19 @@ const GERMAN: Words = Words {
         "egal",
         "schluss",
     ],
+    stop: &[
+        "stop",
+        "stopp",
+        "hor auf",
+        "hor auf damit",
+        "aufhoren",
+        "vergiss es",
+        "lass es",
+        "sei still",
+        "sei ruhig",
+        "das reicht",
+    ],
+    lead_ins: &["ok", "okay", "nein", "na", "also", "he", "hey", "moment"],
     repeat: &[
         "wiederhole",
         "wiederhole das",
@@ -258,7 +285,6 @@ const GERMAN: Words = Words {
         "auf gar keinen fall",
     ],
     backchannel: &["ja", "genau", "stimmt", "klar", "gut", "schon", "aha", "danke", "verstehe", "ich", "richtig", "so"],
-    lead_in: &["ok", "okay", "nein", "na", "also", "gut", "he", "hey", "moment"],
     before: &["bitte", "ach"],
     behind: &["bitte", "jetzt", "mal"],
 };
@@ -284,6 +310,20 @@ const SPANISH: Words = Words {
         "detente",
         "alto",
     ],
+    stop: &[
+        "stop",
+        "para ya",
+        "basta",
+        "basta ya",
+        "cancelalo",
+        "olvidalo",
+        "dejalo",
+        "callate",
+        "calla",
+        "ya basta",
+        "detente",
+    ],
+    lead_ins: &["ok", "okay", "vale", "oye"],
     repeat: &[
         "repite",
         "repite eso",
@@ -338,7 +378,6 @@ const SPANISH: Words = Words {
         "rechazar",
     ],
     backchannel: &["si", "vale", "claro", "bien", "bueno", "ya", "gracias", "entiendo", "exacto", "aja"],
-    lead_in: &["ok", "okay", "vale", "oye", "bueno", "ya"],
     before: &["por favor"],
     behind: &["por favor", "ahora", "ya", "gracias"],
 };
@@ -361,6 +400,8 @@ const FRENCH: Words = Words {
         "peu importe",
         "c'est bon",
     ],
+    stop: &["stop", "arrete", "arrete ca", "arrete toi", "laisse tomber", "tais toi", "ca suffit", "oublie ca"],
+    lead_ins: &["ok", "okay", "d'accord", "bon", "allez", "eh", "he"],
     repeat: &[
         "repete",
         "repete ca",
@@ -420,7 +461,6 @@ const FRENCH: Words = Words {
         "refuse",
     ],
     backchannel: &["oui", "ouais", "bien", "bon", "voila", "merci", "exact", "exactement", "compris", "je", "vois"],
-    lead_in: &["ok", "okay", "d'accord", "bon", "allez", "eh", "he"],
     before: &["s'il te plait", "oh"],
     behind: &["s'il te plait", "s'il vous plait", "maintenant", "merci"],
 };
