@@ -132,8 +132,7 @@ impl Floor {
         first: &FirstText<'_>,
     ) -> Option<SecondPass> {
         let FirstText { utterance, confidence, origin, named, started_us, .. } = *first;
-        let listens = origin.over_speech && commands::is_backchannel(first.text);
-        if activity.asked || origin.echo || origin.background || listens {
+        if activity.asked || origin.echo || origin.background {
             return None;
         }
         let grounds = self.grounds(cx, activity, origin);
@@ -144,7 +143,8 @@ impl Floor {
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
             && request.split_whitespace().count() <= WORDS_MAX
             && commands::yes_or_no(request).is_none();
-        let may_repeat = short && !cx.config.conversational;
+        let listens = origin.over_speech && commands::is_backchannel(first.text);
+        let may_repeat = short && !listens && !cx.config.conversational;
         // Whether something can be added to a short request tells where it ends.
         if !short && !doubtful {
             return None;
