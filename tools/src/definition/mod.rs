@@ -134,7 +134,7 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
     }
 
     let mut spec = ToolSpec {
-        description: describe(&parts.description, &parts.title, &local_name, &mut report),
+        description: describe([&parts.description, &parts.title], [&local_name, &name], &mut report),
         title: parts
             .title
             .map(|title| wording::plain(&title))
@@ -178,22 +178,22 @@ fn full_name(local_name: &str, naming: Naming<'_>) -> String {
     }
 }
 
-/// A description for the model: the definition's own, otherwise its title, otherwise its name.
-fn describe(description: &Option<String>, title: &Option<String>, name: &str, report: &mut Report) -> String {
-    let given = [description, title].into_iter().flatten().find(|text| !text.trim().is_empty());
-    let Some(given) = given else {
-        return name.to_owned();
-    };
+/// A description for the model: the definition's own, otherwise its title, otherwise its name as the source writes it, or as it is offered.
+fn describe(given: [&Option<String>; 2], names: [&String; 2], report: &mut Report) -> String {
     // Invisible characters have been used to mislead models: they are removed.
-    let visible: String = given.chars().filter(|c| !is_hidden(*c)).collect();
-    if visible.len() < given.len() {
-        report.note("/description", "invisible characters were left out");
-    }
-    if visible.len() > DESCRIPTION_BYTES_MAX {
+    let visible = |text: &String| text.chars().filter(|c| !is_hidden(*c)).collect::<String>();
+    let has_text = |text: &String| !text.trim().is_empty();
+    let given = given.into_iter().flatten().inspect(|text| {
+        if text.contains(is_hidden) {
+            report.note("/description", "invisible characters were left out");
+        }
+    });
+    let own = given.map(visible).find(has_text);
+    let text = own.or_else(|| names.into_iter().map(visible).find(has_text)).unwrap_or_default();
+    if text.len() > DESCRIPTION_BYTES_MAX {
         report.note("/description", format!("was cut to {DESCRIPTION_BYTES_MAX} bytes"));
     }
-    let visible = cut(visible.trim(), DESCRIPTION_BYTES_MAX);
-    if visible.is_empty() { name.to_owned() } else { visible }
+    cut(text.trim(), DESCRIPTION_BYTES_MAX)
 }
 
 /// Control characters, direction overrides and Unicode tags.

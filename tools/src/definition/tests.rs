@@ -325,6 +325,18 @@ fn words_for_a_running_call_name_arguments_and_fit_a_line() {
 }
 
 #[test]
+fn a_name_in_place_of_a_description_has_no_invisible_characters() {
+    for (definition, expected) in [
+        (json!({"id": "get\u{7f}\u{202e}weather"}), "getweather"),
+        (json!({"id": "\u{7f}"}), "_"),
+        (json!({"id": "t", "description": "\u{feff}", "title": "Weather"}), "Weather"),
+    ] {
+        let (spec, ..) = read(&definition, Naming::AsIs).unwrap();
+        assert_eq!(spec.description, expected, "{definition}");
+    }
+}
+
+#[test]
 fn what_is_not_carried_over_is_reported() {
     for (definition, pointer, reason) in [
         (json!({"name": "t", "inputSchema": {"type": "object"}, "colour": 1}), "/colour", "not known"),
