@@ -103,7 +103,7 @@ impl Roster {
     /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors
-    /// `sessions_max` others are connected, or a session of the device that it asked for later.
+    /// `sessions_max` others are connected, or the device has a session that it asked for later.
     pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Refused> {
         self.with(|devices| {
             if devices.get(id).is_some_and(|newer| newer.via.asked_us > present.via.asked_us) {

@@ -51,8 +51,8 @@ pub(super) fn without(text: &str, offset: usize) -> Option<String> {
     let here = line_of(offset)?;
     let mut entries = Vec::new();
     add_entries(DeTable::parse(text).ok()?.get_ref(), offset, &mut entries);
-    if let Some(place) = entries.iter().rev().find_map(stands_alone) {
-        return blanked(text, place);
+    if let Some(left) = entries.iter().rev().filter_map(stands_alone).find_map(|place| blanked(text, place)) {
+        return Some(left);
     }
     if let Some(place) = section(text, here) {
         return blanked(text, place);
@@ -135,6 +135,9 @@ mod tests {
             assert_eq!(without(text, 0).as_deref(), Some(left), "{text:?}");
         }
         // A list over several lines is left out as a whole.
+        let text = "x = [\n{\na = 7,\nb = 1 } ]\ny = 2\n";
+        let left = "     \n \n      \n         \ny = 2\n";
+        assert_eq!(without(text, text.find('7').unwrap()).as_deref(), Some(left));
         let text = "[[x]]\na = 1\n[w]\nx = [ { a = 1 },\n{ b = 7 },\n { c = 8 } ]\ny = 2\nz = [1,\n2]\n";
         let left = "[[x]]\na = 1\n[w]\n                \n          \n            \ny = 2\nz = [1,\n2]\n";
         for mistake in ["x = ", "7", "8", "c"] {

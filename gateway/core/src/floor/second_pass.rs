@@ -4,8 +4,8 @@
 //! A command with free text ("take a note: …") is also decoded twice if there is a second model. Only the recogniser's
 //! confidence tells which of two free texts is right, so the second counts only if its confidence is clearly higher.
 //!
-//! Over the assistant's speech a second text that tells it to stop counts as well: "Stop." alone is often misheard. An "okay"
-//! over it has no second pass.
+//! While the assistant speaks, or is interrupted by it, a second text that tells it to stop counts as well: "Stop." alone is often
+//! misheard. An "okay" over it has no second pass.
 //!
 //! Third pass: if the second model leaves the request unclear, the first model decodes it with the same bias: it is
 //! better at short commands.

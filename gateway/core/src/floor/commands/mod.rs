@@ -48,18 +48,27 @@ pub(crate) fn command(text: &str) -> Option<Command> {
     }
 }
 
-/// Whether all that is said are cancel phrases, with words without meaning around them: "OK, stop", "stop, stop, please".
+/// Whether all that is said are cancel phrases, with words without meaning around them: "OK, please stop", "stop, stop, please".
 fn cancels(said: &str, words: &Words) -> bool {
-    [said, polite(said, words)].iter().any(|said| words.cancel.contains(said) || is_led_in(said, words))
+    words.cancel.contains(&said) || words.cancel.contains(&polite(said, words)) || are_stops(said, words)
 }
 
-/// Whether `said` are phrases that stay cancel phrases behind a lead-in, one after the other, each with lead-ins or without.
-fn is_led_in(said: &str, words: &Words) -> bool {
-    let (mut rest, mut is_over) = (said, false);
+/// Whether `said` are cancel phrases one after the other, polite or not; behind a lead-in, such as stay one there.
+fn are_stops(said: &str, words: &Words) -> bool {
+    let (mut rest, mut is_led_in, mut is_over) = (said, false, false);
     while !rest.is_empty() {
-        let stop = behind_one_of(rest, words.stop);
-        let Some(left) = stop.or_else(|| behind_one_of(rest, words.lead_ins)) else { return false };
-        (rest, is_over) = (left, stop.is_some());
+        let phrases = if is_led_in { words.stop } else { words.cancel };
+        if let Some(left) = behind_one_of(rest, phrases) {
+            (rest, is_over) = (left, true);
+        } else if let Some(left) = behind_one_of(rest, words.behind).filter(|_| is_over) {
+            rest = left;
+        } else if let Some(left) = behind_one_of(rest, words.before) {
+            (rest, is_over) = (left, false);
+        } else if let Some(left) = behind_one_of(rest, words.lead_ins) {
+            (rest, is_led_in, is_over) = (left, true, false);
+        } else {
+            return false;
+        }
     }
     is_over
 }
@@ -213,8 +222,15 @@ mod tests {
             ("All right, that's enough.", Some(Command::Cancel)),
             ("Hey, stop talking, please", Some(Command::Cancel)),
             ("Nein, stopp!", Some(Command::Cancel)),
+            ("No, cancel.", Some(Command::Cancel)),
+            ("Okay, please stop it now, please.", Some(Command::Cancel)),
+            ("Halt, halt!", Some(Command::Cancel)),
+            ("Nein, bitte hör auf.", Some(Command::Cancel)),
+            ("Non, arrête !", Some(Command::Cancel)),
+            ("OK, cancel that", None),
+            ("Please", None),
             ("Vale, para ya.", Some(Command::Cancel)),
-            ("OK, arrête, stop", Some(Command::Cancel)),
+            ("OK, arrête !", Some(Command::Cancel)),
             ("That's all right.", None),
             ("That's all, okay", None),
             ("Stop? No, wait.", None),

@@ -6,7 +6,7 @@
 /// The words of one language.
 pub(super) struct Words {
     pub cancel: &'static [&'static str],
-    /// Those of them that mean the same behind one of `lead_ins`: "no, stop", but not "okay, that's all".
+    /// Those of them that mean the same behind one of `lead_ins`: "no, stop", but not "okay, that's all" (nor, in French, "non, stop").
     pub stop: &'static [&'static str],
     pub lead_ins: &'static [&'static str],
     pub repeat: &'static [&'static str],
@@ -42,6 +42,7 @@ const ENGLISH: Words = Words {
         "hush",
         "silence",
         "that's all",
+        "no cancel",
     ],
     stop: &[
         "stop",
@@ -53,7 +54,6 @@ const ENGLISH: Words = Words {
         "be quiet",
         "shut up",
         "that's enough",
-        "cancel that",
         "forget it",
     ],
     lead_ins: &["ok", "okay", "alright", "all right", "no", "hey", "wait"],
@@ -197,6 +197,9 @@ const GERMAN: Words = Words {
         "schon gut",
         "egal",
         "schluss",
+        "stop",
+        "nein halt",
+        "nein abbrechen",
     ],
     stop: &[
         "stop",
@@ -309,20 +312,9 @@ const SPANISH: Words = Words {
         "no importa",
         "detente",
         "alto",
-    ],
-    stop: &[
         "stop",
-        "para ya",
-        "basta",
-        "basta ya",
-        "cancelalo",
-        "olvidalo",
-        "dejalo",
-        "callate",
-        "calla",
-        "ya basta",
-        "detente",
     ],
+    stop: &["stop", "para ya", "basta", "basta ya", "olvidalo", "dejalo", "callate", "calla", "ya basta", "detente"],
     lead_ins: &["ok", "okay", "vale", "oye"],
     repeat: &[
         "repite",
@@ -400,8 +392,8 @@ const FRENCH: Words = Words {
         "peu importe",
         "c'est bon",
     ],
-    stop: &["stop", "arrete", "arrete ca", "arrete toi", "laisse tomber", "tais toi", "ca suffit", "oublie ca"],
-    lead_ins: &["ok", "okay", "d'accord", "bon", "allez", "eh", "he"],
+    stop: &["arrete", "arrete ca", "arrete toi", "laisse tomber", "tais toi", "ca suffit", "oublie ca"],
+    lead_ins: &["ok", "okay", "non", "d'accord", "bon", "allez", "eh", "he"],
     repeat: &[
         "repete",
         "repete ca",
