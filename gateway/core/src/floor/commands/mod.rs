@@ -53,7 +53,7 @@ fn cancels(said: &str, words: &Words) -> bool {
     words.cancel.contains(&said) || words.cancel.contains(&polite(said, words)) || are_stops(said, words)
 }
 
-/// Whether `said` are cancel phrases one after the other, polite or not; behind a lead-in, such as stay one there.
+/// Whether `said` are cancel phrases one after the other, polite or not. Behind a lead-in only those of `stop` count.
 fn are_stops(said: &str, words: &Words) -> bool {
     let (mut rest, mut is_led_in, mut is_over) = (said, false, false);
     while !rest.is_empty() {
