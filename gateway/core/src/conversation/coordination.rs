@@ -19,7 +19,18 @@ use crate::{
 
 /// Part of an interrupted announcement from which on it counts as heard.
 pub(super) const NOTICE_HEARD_PART: f32 = 0.5;
-/// What the wearer hears.
+
+/// Why what goes on is ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Stop {
+    /// The wearer wants no more of it. A question in it is dropped.
+    Dismissed,
+    /// The wearer ends it to speak: that may answer a question in it.
+    Called,
+    /// Something else takes its place.
+    Replaced,
+}
+
 impl Conversation {
     pub(super) fn voice(&mut self, fact: VoiceFact) {
         // A wake phrase is heard some time after its sound has come, and is heard but once.
@@ -113,7 +124,7 @@ impl Conversation {
             Some(floor::Event::Lost { addressed }) => {
                 // What interrupts is addressed; behind anything else the answer goes on.
                 if addressed && self.reply.is_set_aside() {
-                    self.stop(false);
+                    self.stop(Stop::Replaced);
                 }
                 self.cx.push(Output::UtteranceLost { addressed });
                 self.not_understood(addressed);
@@ -156,7 +167,7 @@ impl Conversation {
                 return self.forget_waiting();
             }
             self.interpreter.hush();
-            self.stop(true);
+            self.stop(Stop::Dismissed);
             self.floor.close_ear(&mut self.cx);
             return;
         }
@@ -230,7 +241,7 @@ impl Conversation {
         }
         match commands::command(&request) {
             Some(Command::Cancel) if self.is_busy() || self.floor.is_called(self.cx.now_us()) => {
-                self.stop(true);
+                self.stop(Stop::Dismissed);
                 self.floor.close_ear(&mut self.cx);
             }
             Some(Command::Repeat) => self.repeat(),
@@ -246,7 +257,7 @@ impl Conversation {
         if is_older {
             return self.floor.open_ear(&mut self.cx);
         }
-        self.stop(false);
+        self.stop(Stop::Replaced);
         self.call();
     }
 
@@ -259,7 +270,7 @@ impl Conversation {
     pub(super) fn button(&mut self, button: Button) {
         match button {
             Button::LongPress => self.mute(!self.muted, true),
-            Button::Press if self.is_busy() => self.stop(true),
+            Button::Press if self.is_busy() => self.stop(Stop::Dismissed),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
             Button::Down { at_us } => self.talk_down(at_us, false),
@@ -271,7 +282,7 @@ impl Conversation {
 /// Turns and what is said in them.
 impl Conversation {
     pub(super) fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
-        self.stop(false);
+        self.stop(Stop::Replaced);
         self.microphone.handle_request(spoken.is_some());
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
         let pending = self.floor.take_request(&mut self.cx, &request, times);
@@ -353,8 +364,9 @@ impl Conversation {
         }
     }
 
-    /// Ends whatever is going on. `on_purpose`: the wearer asked for just that.
-    pub(super) fn stop(&mut self, on_purpose: bool) {
+    /// Ends whatever is going on.
+    pub(super) fn stop(&mut self, why: Stop) {
+        let on_purpose = why != Stop::Replaced;
         self.approvals.cancel_all(&mut self.cx);
         if on_purpose {
             self.unanswered = None;
@@ -363,11 +375,12 @@ impl Conversation {
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
+        let is_question_dropped = why == Stop::Dismissed;
         match ended.purpose {
             Purpose::Answer => {
                 let was_heard = ended.part > 0.0 && !self.agent.is_thinking();
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Interrupted);
-                if on_purpose {
+                if is_question_dropped {
                     self.floor.drop_question(&mut self.cx);
                 } else if was_heard {
                     self.floor.answer_heard(&mut self.cx, ended.asks);
@@ -376,13 +389,13 @@ impl Conversation {
             Purpose::Notice { id } => {
                 self.cx.push(Output::Announced { id, heard: on_purpose || ended.part >= NOTICE_HEARD_PART })
             }
-            Purpose::Aside if on_purpose => self.floor.drop_question(&mut self.cx),
+            Purpose::Aside if is_question_dropped => self.floor.drop_question(&mut self.cx),
             Purpose::Question | Purpose::Aside => {}
         }
     }
 
     fn repeat(&mut self) {
-        self.stop(false);
+        self.stop(Stop::Replaced);
         let again = match self.reply.last_answer() {
             "" => String::from(phrases::NOTHING_TO_REPEAT),
             answer => String::from(answer),

@@ -1,12 +1,16 @@
 //! A voice over an answer, or right behind a request: what is held until its words are known.
 
-use super::{Conversation, coordination::NOTICE_HEARD_PART};
+use super::{
+    Conversation,
+    coordination::{NOTICE_HEARD_PART, Stop},
+};
 use crate::{agent::Spoken, floor::form, reply::Purpose};
 
 impl Conversation {
-    /// A voice over the assistant: an answer waits for its words. A cough or an "okay" is no reason to end it.
+    /// A voice over the assistant: an answer waits for its words, also one that is repeated. A cough or an "okay" is no reason to
+    /// end it.
     pub(super) fn voice_over(&mut self) {
-        let is_answer = self.reply.purpose() == Some(&Purpose::Answer);
+        let is_answer = matches!(self.reply.purpose(), Some(Purpose::Answer | Purpose::Aside));
         if is_answer && self.approvals.standing().is_none() {
             self.reply.set_aside(&mut self.cx);
         } else {
@@ -27,7 +31,7 @@ impl Conversation {
                 self.settle_notice(true);
             }
         } else {
-            self.stop(false);
+            self.stop(Stop::Replaced);
         }
     }
 

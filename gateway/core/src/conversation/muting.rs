@@ -1,6 +1,6 @@
 //! The microphone off and on.
 
-use super::Conversation;
+use super::{Conversation, coordination::Stop};
 use crate::{agent::phrases, output::Output};
 
 impl Conversation {
@@ -21,7 +21,7 @@ impl Conversation {
     /// The wearer asks for the microphone to be on. No word switches it on, since whoever has muted the glasses relies on it:
     /// only what is done to the glasses themselves does. Who types may have other glasses, which are muted.
     pub(super) fn tell_of_unmuting(&mut self, was_heard: bool) {
-        self.stop(false);
+        self.stop(Stop::Replaced);
         self.aside(if was_heard && !self.muted { phrases::NOT_MUTED } else { phrases::HOW_TO_UNMUTE });
         self.floor.answer_heard(&mut self.cx, false);
     }

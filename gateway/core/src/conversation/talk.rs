@@ -1,6 +1,6 @@
 //! The talk button of glasses that tell both of its edges.
 
-use super::Conversation;
+use super::{Conversation, coordination::Stop};
 
 /// Held for less than this it was pressed, not held, in microseconds: nobody says anything in that time.
 const PRESS_US_MAX: u64 = 400_000;
@@ -39,12 +39,14 @@ impl Conversation {
         // What is said to a question is the answer to it, and needs no ear to be opened.
         if self.approvals.standing().is_none() {
             if !spares {
-                self.stop(true);
+                self.stop(Stop::Called);
             }
             self.call();
         }
         self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped, spares });
-        self.floor.hold(&mut self.cx);
+        let activity = self.activity();
+        let event = self.floor.hold(&mut self.cx, &activity);
+        self.heard(event);
     }
 
     pub(super) fn talk_up(&mut self, at_us: u64) {
@@ -61,7 +63,7 @@ impl Conversation {
         if held.spares {
             self.floor.end_call(&mut self.cx);
         } else if held.stopped {
-            self.stop(true);
+            self.stop(Stop::Dismissed);
             self.floor.close_ear(&mut self.cx);
         }
     }

@@ -1,6 +1,6 @@
 //! "Translate what they say": what the interpreter means for the others.
 
-use super::Conversation;
+use super::{Conversation, coordination::Stop};
 use crate::{
     agent::phrases,
     floor::{
@@ -13,7 +13,7 @@ use crate::{
 impl Conversation {
     /// The wearer wants talk to be translated, or no longer.
     pub(super) fn translate(&mut self, wanted: Translate) {
-        self.stop(false);
+        self.stop(Stop::Replaced);
         self.floor.close_ear(&mut self.cx);
         let (can_show, can_say) = (self.cx.display.is_some(), self.cx.speaker);
         let told = match wanted {

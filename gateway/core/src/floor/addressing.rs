@@ -163,7 +163,7 @@ impl Floor {
     /// Why an utterance that begins now may be meant for the assistant.
     pub(super) fn grounds_now(&self, now_us: u64) -> Grounds {
         match self.ear {
-            Ear::Open { until_us } if now_us <= until_us => Grounds::Called,
+            Ear::Open { until_us } if now_us <= until_us || self.is_held_down() => Grounds::Called,
             _ if self.asked(now_us).is_some() => Grounds::Asked,
             Ear::FollowUp { until_us } if now_us <= until_us => Grounds::FollowUp,
             _ => Grounds::None,

@@ -103,11 +103,13 @@ impl Floor {
         }
         // A new utterance while one is open: the listener closed the old one by itself.
         let event = self.close(cx, activity);
+        // Also one that is a request now, below.
+        let follows = !self.closed.is_empty();
         // The previous utterance is over; a new voice must not wait for a better text of it.
         let event = event.or_else(|| self.accept_first(cx, activity));
         let mut origin = Origin {
             grounds: self.grounds_now(cx.now_us()),
-            during_turn: activity.busy || !self.closed.is_empty(),
+            during_turn: activity.busy || follows,
             over_speech: activity.speaking,
             background: false,
             echo: activity.speaking && !cx.echo_cancelled,
@@ -169,7 +171,9 @@ impl Floor {
         }) {
             let mut closed = self.closed.remove(index)?;
             closed.doubtful = !transcript.foreign && transcript.confidence < self.clarity.doubtful_below();
+            let is_newest = self.open.is_none() && index == self.closed.len();
             let first = FirstText {
+                may_repeat: is_newest,
                 utterance: closed.id,
                 revision,
                 text: &text,
@@ -194,6 +198,7 @@ impl Floor {
             speculative.sure = Sureness { text: confidence, last_word, breaks_off };
             speculative.foreign = transcript.foreign;
             let first = FirstText {
+                may_repeat: true,
                 utterance: open.id,
                 revision,
                 text: &text,

@@ -5,7 +5,8 @@
 //! confidence tells which of two free texts is right, so the second counts only if its confidence is clearly higher.
 //!
 //! While the assistant speaks, or is interrupted by it, a second text that tells it to stop counts as well: "Stop." alone is often
-//! misheard. An "okay" over it has no second pass.
+//! misheard. With a conversational model, which understands what is misheard, nothing else counts: only a few words over the
+//! assistant's have a second pass. An "okay" over it has none.
 //!
 //! Third pass: if the second model leaves the request unclear, the first model decodes it with the same bias: it is
 //! better at short commands.
@@ -36,6 +37,8 @@ use crate::{
 
 /// Most words of a request that has a second pass: a longer one is no command.
 const WORDS_MAX: usize = 20;
+/// Most words of what may be a misheard stop.
+const STOP_WORDS_MAX: usize = 3;
 /// Greatest length of an utterance that has a second pass: a longer decode exceeds what a turn may wait.
 const LENGTH_US_MAX: u64 = 9_000_000;
 /// The second text's doubt may be at most this part of the first's for its free text to count.
@@ -55,8 +58,8 @@ enum Stage {
     MatchingFirst {
         /// Confidence of the first text, 0 to 1.
         confidence: f32,
-        /// Whether a second pass may follow.
-        may_repeat: bool,
+        /// What a second pass may find, if one may follow.
+        sought: Option<Sought>,
         /// Whether it may be meant for someone else.
         doubtful: bool,
     },
@@ -75,10 +78,18 @@ enum Stage {
 /// When a second text counts, and what follows if it does not.
 #[derive(Clone, Copy, Debug)]
 struct Acceptance {
-    /// The first text is a command with free text: the second must be one, too.
-    free_text_only: bool,
+    sought: Sought,
     /// If it is rejected, the first model decodes the audio.
     third_pass: bool,
+}
+
+/// What a second text must be to count. While the assistant speaks, or is interrupted, it may be a stop instead of a command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sought {
+    Command,
+    /// The first text is a command with free text: the second must be one, too, and no stop.
+    FreeText,
+    Stop,
 }
 
 /// The first text of an utterance, with its context.
@@ -92,6 +103,8 @@ pub(super) struct FirstText<'a> {
     pub(super) named: Named,
     /// When the utterance began, monotonic.
     pub(super) started_us: u64,
+    /// Whether a better text is worth waiting for: no newer speech is.
+    pub(super) may_repeat: bool,
 }
 
 /// A pass whose answer arrived, and its utterance.
@@ -110,6 +123,18 @@ enum Next {
     Wait(SecondPass),
     /// This text counts; `None`: the first one.
     Accept(Option<String>),
+}
+
+impl Sought {
+    /// What is looked for behind a first text that matches so.
+    fn behind(self, matched: CommandMatch) -> Option<Self> {
+        match (self, matched) {
+            (Self::Command, CommandMatch::FreeText) => Some(Self::FreeText),
+            // What is a command is none that was misheard.
+            (Self::Stop, CommandMatch::FreeText) => None,
+            (sought, _) => Some(sought),
+        }
+    }
 }
 
 impl SecondPass {
@@ -140,11 +165,16 @@ impl Floor {
         let pending = self.pending(cx, started_us);
         let is_named = self.after_wake(named, first.text).is_some();
         let doubtful = !is_named && grounds.is_doubtful(cx, pending.as_ref());
+        let words = request.split_whitespace().count();
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
-            && request.split_whitespace().count() <= WORDS_MAX
+            && words <= WORDS_MAX
             && commands::yes_or_no(request).is_none();
         let listens = origin.over_speech && commands::is_backchannel(first.text);
-        let may_repeat = short && !listens && !cx.config.conversational;
+        let sought = match cx.config.conversational {
+            false => Some(Sought::Command),
+            true => (origin.over_speech && words <= STOP_WORDS_MAX).then_some(Sought::Stop),
+        };
+        let sought = sought.filter(|_| short && !listens && first.may_repeat);
         // Whether something can be added to a short request tells where it ends.
         if !short && !doubtful {
             return None;
@@ -152,7 +182,7 @@ impl Floor {
         let awaited = first.revision.saturating_add(1);
         let text = String::from(request);
         cx.push(Output::MatchCommand { utterance, revision: awaited, text, pending });
-        Some(SecondPass { awaited, stage: Stage::MatchingFirst { confidence, may_repeat, doubtful } })
+        Some(SecondPass { awaited, stage: Stage::MatchingFirst { confidence, sought, doubtful } })
     }
 
     /// The part of a text that may be a request to a tool or a model.
@@ -171,14 +201,14 @@ impl Floor {
     ) -> Option<Event> {
         let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
-            Stage::MatchingFirst { confidence, may_repeat, doubtful } => {
+            Stage::MatchingFirst { confidence, sought, doubtful } => {
                 self.note_matched(utterance, matched);
                 let is_talk = doubtful && matched == CommandMatch::None;
-                match confidence_needed(matched, confidence, &cx.config).filter(|_| may_repeat && !is_talk) {
-                    Some(confidence_min) => {
-                        let free_text_only = matched == CommandMatch::FreeText;
-                        let third_pass = cx.config.second_model && !free_text_only;
-                        let acceptance = Acceptance { free_text_only, third_pass };
+                let sought = sought.filter(|_| !is_talk).and_then(|sought| sought.behind(matched));
+                match sought.zip(confidence_needed(matched, confidence, &cx.config)) {
+                    Some((sought, confidence_min)) => {
+                        let third_pass = cx.config.second_model && sought != Sought::FreeText;
+                        let acceptance = Acceptance { sought, third_pass };
                         let mut pass = SecondPass { stage: Stage::Due { confidence_min, acceptance }, ..pass };
                         let is_open = self.open.as_ref().is_some_and(|open| open.id == utterance);
                         if matched != CommandMatch::Beginning || !is_open {
@@ -194,7 +224,7 @@ impl Floor {
             Stage::MatchingSecond { text, acceptance } => {
                 let accepted = match matched {
                     CommandMatch::FreeText => true,
-                    CommandMatch::Exact | CommandMatch::Closed => !acceptance.free_text_only,
+                    CommandMatch::Exact | CommandMatch::Closed => acceptance.sought == Sought::Command,
                     CommandMatch::None
                     | CommandMatch::Beginning
                     | CommandMatch::Misheard
@@ -226,12 +256,12 @@ impl Floor {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
         let stops = commands::is_cancel(self.after_wake(named, &text).unwrap_or(&text));
-        if stops && (interrupts || activity.speaking) && !acceptance.free_text_only {
+        if stops && (interrupts || activity.speaking) && acceptance.sought != Sought::FreeText {
             return self.follow(cx, activity, utterance, Next::Accept(Some(text)));
         }
-        let sure = transcript.confidence >= confidence_min;
+        let counts = acceptance.sought != Sought::Stop && transcript.confidence >= confidence_min;
         let grounds = self.grounds(cx, activity, origin);
-        let next = match self.request_in(grounds, named, &text).filter(|_| sure).map(String::from) {
+        let next = match self.request_in(grounds, named, &text).filter(|_| counts).map(String::from) {
             Some(request) => {
                 let awaited = pass.awaited.saturating_add(1);
                 let pending = self.pending(cx, started_us);

@@ -1,12 +1,18 @@
 //! The talk button: while it is held, pauses do not end the utterance; its release does.
 
-use super::{Activity, Ear, Event, Floor};
+use super::{
+    Activity, Ear, Event, Floor,
+    origin::{Grounds, Origin},
+    utterance::Open,
+};
 use crate::{context::Context, timers::Timer};
 
 /// Audio captured before the release may arrive this much later.
 const LATE_MS: u32 = 200;
 /// Speech that began before the release may be detected this much later.
 const LATE_START_MS: u32 = 1_000;
+/// Who begins to speak so long before the button is down speaks to the assistant all the same.
+const EARLY_US: u64 = 1_000_000;
 
 /// State of the talk button.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,10 +27,26 @@ pub(super) enum Talk {
 }
 
 impl Floor {
-    /// The talk button went down.
-    pub(crate) fn hold(&mut self, cx: &mut Context) {
+    /// The talk button went down. Speech that has just begun belongs to what it is held for; older speech ends here.
+    pub(crate) fn hold(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        let grounds = self.grounds_now(cx.now_us());
+        let is_talk = |open: &&mut Open| open.origin.grounds == Grounds::None && !open.named.is_likely();
+        let mut event = None;
+        if let Some(open) = self.open.as_mut().filter(|_| grounds != Grounds::None).filter(is_talk) {
+            if cx.now_us().saturating_sub(open.started_us) <= EARLY_US {
+                open.origin = Origin { grounds, background: false, rest: false, ..open.origin };
+            } else {
+                event = self.close(cx, activity);
+            }
+        }
         self.talk = Talk::Held;
         cx.disarm(Timer::EndOfTurn);
+        event
+    }
+
+    /// Whether the talk button is down.
+    pub(super) fn is_held_down(&self) -> bool {
+        self.talk == Talk::Held
     }
 
     /// The talk button was released. The current utterance ends here.

@@ -2,6 +2,9 @@
 
 use alloc::string::String;
 
+/// What may stand behind the sign that ends a sentence.
+const CLOSING: [char; 4] = ['"', '\u{201d}', ')', ' '];
+
 #[derive(Clone, Debug)]
 pub(super) struct Clause {
     pub(super) step: usize,
@@ -20,6 +23,25 @@ impl Clause {
             State::Partly(part) => part,
             State::Waiting | State::Played | State::Cut(_) | State::Failed => 0.0,
         }
+    }
+
+    /// Whether any of it was heard; `readable`: also where it can only be read.
+    pub(super) fn is_heard(&self, readable: bool) -> bool {
+        match self.state {
+            State::Played => true,
+            State::Partly(part) | State::Cut(part) => part > 0.0,
+            State::Failed => readable,
+            State::Waiting => false,
+        }
+    }
+
+    /// Whether a sentence ends with it.
+    pub(super) fn ends_sentence(&self) -> bool {
+        self.text.trim_end_matches(CLOSING).ends_with(['.', '!', '?', '\u{2026}'])
+    }
+
+    pub(super) fn ends_in_question(&self) -> bool {
+        self.text.trim_end_matches(CLOSING).ends_with('?')
     }
 }
 

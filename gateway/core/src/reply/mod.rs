@@ -284,9 +284,9 @@ impl Reply {
         self.go_on(cx)
     }
 
-    /// Whether what is said ends in a question.
+    /// Whether what is said ends in a question that was heard, at least in part.
     pub(crate) fn asks(&self) -> bool {
-        self.playout.as_ref().is_some_and(|playout| ends_in_question(&playout.text()))
+        self.playout.as_ref().is_some_and(Playout::asks)
     }
 
     /// Stops for good and removes the answer from the display.
@@ -316,16 +316,11 @@ impl Reply {
 
     fn end(&mut self) -> Option<Ended> {
         let playout = self.playout.take()?;
-        let text = playout.text();
-        let asks = ends_in_question(&text);
+        let (text, asks) = (playout.text(), playout.asks());
         if playout.purpose == Purpose::Answer && !text.is_empty() {
             self.last_answer = text;
         }
         self.last_spoken = playout.spoken();
         Some(Ended { heard: playout.heard(), part: playout.heard_part(), asks, purpose: playout.purpose })
     }
-}
-
-fn ends_in_question(text: &str) -> bool {
-    text.trim_end_matches(['"', '\u{201d}', ')', ' ']).ends_with('?')
 }

@@ -123,11 +123,17 @@ impl Playout {
 
     /// Whether any of the answer was heard.
     pub(super) fn is_heard(&self) -> bool {
-        self.clauses.iter().filter(|clause| clause.kind == Kind::Answer).any(|clause| match clause.state {
-            State::Played => true,
-            State::Partly(part) | State::Cut(part) => part > 0.0,
-            State::Waiting | State::Failed => false,
-        })
+        self.clauses.iter().any(|clause| clause.kind == Kind::Answer && clause.is_heard(false))
+    }
+
+    /// Whether the answer so far ends in a question, of which something was heard or which can only be read.
+    pub(super) fn asks(&self) -> bool {
+        let mut back = self.clauses.iter().rev().filter(|clause| clause.kind == Kind::Answer);
+        let Some(last) = back.next().filter(|last| last.ends_in_question()) else {
+            return false;
+        };
+        let mut sentence = back.take_while(|clause| !clause.ends_sentence());
+        last.is_heard(self.readable) || sentence.any(|clause| clause.is_heard(self.readable))
     }
 
     /// No more text follows.
@@ -301,13 +307,7 @@ impl Playout {
 
     /// Whether any of a question has been played, or whether it can only be read.
     pub(super) fn heard_question(&self, id: u64) -> bool {
-        let mut own = self.clauses.iter().filter(|clause| clause.kind == Kind::Question(id));
-        own.any(|clause| match clause.state {
-            State::Played => true,
-            State::Partly(part) | State::Cut(part) => part > 0.0,
-            State::Failed => self.readable,
-            State::Waiting => false,
-        })
+        self.clauses.iter().any(|clause| clause.kind == Kind::Question(id) && clause.is_heard(self.readable))
     }
 
     /// How much of the answer was heard.
@@ -375,12 +375,12 @@ impl Playout {
         texts.join(" ")
     }
 
-    /// The text that was handed out, questions included.
     /// Whether any of it was handed out.
     pub(super) fn has_begun(&self) -> bool {
         self.released > 0
     }
 
+    /// The text that was handed out, questions included.
     pub(super) fn spoken(&self) -> String {
         let texts: Vec<&str> = self.clauses.iter().take(self.released).map(|clause| clause.text.as_str()).collect();
         texts.join(" ")
