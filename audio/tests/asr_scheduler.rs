@@ -191,6 +191,26 @@ fn the_requests_of_one_device_are_decoded_one_after_the_other() {
 }
 
 #[test]
+fn the_translations_of_one_device_are_decoded_one_after_the_other() {
+    let world = World::new(2, 10);
+    let owner = Owner::unique();
+    let submit = |id| {
+        let job = world.job(id, Priority::SecondPass, owner);
+        let options = Options { translate: true, ..Options::default() };
+        world.scheduler.as_ref().unwrap().submit(DecodeJob { options, ..job }).unwrap();
+    };
+    submit(1);
+    assert_eq!(world.started.recv().unwrap(), 1);
+    submit(2);
+    // A request does not wait for them.
+    world.submit_for(owner, 3, Priority::Final).unwrap();
+    assert_eq!(world.started.recv().unwrap(), 3);
+    assert_eq!(world.finish(1), [1]);
+    assert_eq!(world.started.recv().unwrap(), 2);
+    world.finish(2);
+}
+
+#[test]
 fn a_request_that_has_to_wait_takes_no_thread_from_others() {
     let world = World::new(2, 10);
     let quick = Owner::unique();

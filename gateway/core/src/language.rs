@@ -29,9 +29,10 @@ pub fn answered(languages: Languages<'_>) -> &str {
 
 /// The code of the language in which the device is answered from now on, if a transcript of this kind changes it: the
 /// one that was detected, where languages are detected (`detects`). What is still being spoken does not, nor an utterance
-/// without words.
+/// without words, nor a text that may not count.
 pub fn turned<'a>(detects: bool, detected: Option<&'a str>, kind: TranscriptKind, text: &str) -> Option<&'a str> {
-    detected.filter(|_| detects && kind != TranscriptKind::Partial && !text.is_empty())
+    let is_whole = matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final);
+    detected.filter(|_| detects && is_whole && !text.is_empty())
 }
 
 #[cfg(test)]
@@ -56,7 +57,9 @@ mod tests {
         let all = TranscriptKind::Final;
         assert_eq!(turned(true, Some("it"), all, "Buongiorno."), Some("it"));
         assert_eq!(turned(true, Some("it"), TranscriptKind::Speculative, "Buongiorno."), Some("it"));
-        assert_eq!(turned(true, Some("it"), TranscriptKind::Partial, "Buongiorno."), None);
+        for other in [TranscriptKind::Partial, TranscriptKind::SecondPass, TranscriptKind::ThirdPass] {
+            assert_eq!(turned(true, Some("it"), other, "Buongiorno."), None);
+        }
         assert_eq!(turned(true, Some("it"), all, ""), None);
         assert_eq!((turned(false, Some("it"), all, "Buongiorno."), turned(true, None, all, "Hm.")), (None, None));
     }

@@ -37,6 +37,7 @@ mod sound;
 mod speech_output;
 mod tokens;
 mod translations;
+mod turn_language;
 mod turn_records;
 mod turns;
 mod typed;

@@ -28,6 +28,7 @@ use super::{
     progress::OnDisplay,
     restored_approvals::RestoredApprovals,
     services::Assistant,
+    turn_language::TurnLanguage,
 };
 use crate::{
     clock,
@@ -48,7 +49,7 @@ pub(crate) struct Requests {
     user: String,
     device: String,
     session: String,
-    language: String,
+    language: TurnLanguage,
     models: ModelChain,
     preparer: Preparer,
     executor: Executor,
@@ -101,7 +102,7 @@ impl Requests {
             user,
             device,
             session,
-            language,
+            language: TurnLanguage::new(language),
             models: assistant.models.clone(),
             preparer: assistant.preparer.clone(),
             executor,
@@ -126,7 +127,8 @@ impl Requests {
     ) -> Asked {
         self.forget();
         self.conversation = Some((turn.id, conversation::recent(&messages)));
-        let (revision, mut request) = self.request(messages, pending, scene);
+        let language = self.language.of(turn);
+        let (revision, mut request) = self.request(messages, pending, scene, language);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
         let Some(model) = self.models.get(usize::from(rank)).cloned() else {
@@ -183,18 +185,24 @@ impl Requests {
 
     /// The wearer now speaks the language of this tag; `true`: another one than before.
     pub(crate) fn turn_to(&mut self, tag: &str) -> bool {
-        std::mem::replace(&mut self.language, tag.to_owned()) != tag
+        self.language.turn_to(tag)
     }
 
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
-    fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
+    fn request(
+        &self,
+        messages: Vec<Message>,
+        pending: Option<Pending>,
+        scene: Scene,
+        language: String,
+    ) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let request = Request {
             system: None,
             messages,
             tools,
             now: clock::now(),
-            language: self.language.clone(),
+            language,
             max_tokens: None,
             scene: Arc::new(scene),
             watch: Watch::default(),
@@ -238,10 +246,11 @@ impl Requests {
         let Some(last) = &self.last else {
             return false;
         };
-        if last.model.is_ready(&now, &self.language) {
+        let language = last.request.language.clone();
+        if last.model.is_ready(&now, &language) {
             return would_differ(last.model.as_ref(), &last.request, now);
         }
-        let (preparer, mailbox, language) = (self.preparer.clone(), self.mailbox.clone(), self.language.clone());
+        let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
         let models: ModelChain = [last.model.clone()].into();
         spawn("changed", async move {
             if preparer.ready(models, now, language).await {
@@ -260,7 +269,8 @@ impl Requests {
         pending: Option<Pending>,
         scene: Scene,
     ) -> Option<Input> {
-        let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
+        let language = self.language.now().to_owned();
+        let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene, language);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
             let found = models.iter().find_map(|model| model.match_command(&request));

@@ -103,7 +103,7 @@ pub struct DecodeJob {
     /// The device that waits for it.
     pub owner: Owner,
     /// The utterance of this owner whose words these are, in the order of their beginnings: a request waits while one of an earlier
-    /// utterance is decoded. `None`: it waits for none, and none waits for it.
+    /// utterance is decoded, and so does a translation for one. `None`: it waits for none, and none waits for it.
     pub utterance: Option<u32>,
     /// Called when its decode begins, on the recognition thread. Must not block.
     pub begun: Option<Box<dyn FnOnce() + Send>>,
@@ -326,9 +326,10 @@ impl Shared {
                 return None;
             }
             if let Some(waiting) = state.pop() {
-                let DecodeJob { priority, owner, utterance, .. } = waiting.job;
+                let DecodeJob { priority, owner, utterance, options: Options { translate: translates, .. }, .. } =
+                    waiting.job;
                 let (id, abort) = (waiting.id, waiting.abort.clone());
-                state.running.push(Running { id, priority, owner, utterance, abort });
+                state.running.push(Running { id, priority, owner, utterance, translates, abort });
                 return Some(waiting);
             }
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -36,6 +36,7 @@ pub(super) struct Running {
     pub(super) priority: Priority,
     pub(super) owner: Owner,
     pub(super) utterance: Option<u32>,
+    pub(super) translates: bool,
     pub(super) abort: Arc<AtomicBool>,
 }
 
@@ -126,7 +127,7 @@ impl State {
         }
     }
 
-    /// Whether a job may not begin yet, since it may be a newer request than one that is decoded.
+    /// Whether a job may not begin yet, since what is decoded is to come before it.
     pub(super) fn has_to_wait(&self, job: &DecodeJob) -> bool {
         has_to_wait(&self.running, job)
     }
@@ -145,16 +146,17 @@ impl State {
 fn has_to_wait(running: &[Running], job: &DecodeJob) -> bool {
     let is_ahead = |other: &Running| {
         let (Some(earlier), Some(utterance)) = (other.utterance, job.utterance) else { return false };
-        other.owner == job.owner
-            && earlier < utterance
-            && !is_set(&other.abort)
-            && are_alike(other.priority, job.priority)
+        other.owner == job.owner && earlier < utterance && !is_set(&other.abort) && is_in_order(other, job)
     };
     running.iter().any(is_ahead)
 }
 
-/// Whether both are requests, or both may be.
-fn are_alike(one: Priority, other: Priority) -> bool {
+/// Whether both are requests, or both may be, or both are translations.
+fn is_in_order(running: &Running, job: &DecodeJob) -> bool {
+    if running.translates || job.options.translate {
+        return running.translates && job.options.translate;
+    }
     let is_request = |priority| matches!(priority, Priority::Speculative | Priority::Final);
+    let (one, other) = (running.priority, job.priority);
     is_request(one) && is_request(other) || one == Priority::Unsure && other == Priority::Unsure
 }

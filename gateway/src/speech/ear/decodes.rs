@@ -208,7 +208,7 @@ impl Decodes {
             priority: Priority::SecondPass,
             patient: false,
             owner: self.owner,
-            utterance: None,
+            utterance: Some(utterance),
             reply: Box::new(move |report| {
                 if mailbox.try_send(DeviceMessage::Translated(Box::new(Translated { utterance, report }))).is_err() {
                     tracing::debug!(utterance, "nobody waits for this translation any more");
