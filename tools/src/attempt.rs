@@ -96,11 +96,14 @@ async fn once(
 
 fn crashed(tool: &Registered) -> ToolResult {
     tracing::error!(tool = tool.spec.name, "a tool panicked");
-    let message = match tool.is_program() {
-        true => "The program crashed.",
-        false => "The tool crashed; whether anything was done is unknown.",
-    };
-    ToolResult::failed(ErrorCode::ExecutionError, message, false)
+    if tool.is_program() || tool.spec.flags.read_only {
+        let message = if tool.is_program() { "The program crashed." } else { "The tool crashed." };
+        return ToolResult::failed(ErrorCode::ExecutionError, message, false);
+    }
+    let message = "The tool crashed; whether anything was done is unknown.";
+    let mut result = ToolResult::failed(ErrorCode::AppNotAvailable, message, false);
+    result.say = Some("That broke off. I don't know whether it was done.".into());
+    result
 }
 
 fn too_late(tool: &Registered, given: Duration) -> ToolResult {

@@ -15,6 +15,7 @@ use gateway_core::vocab::{
     ToolSpec,
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::CallContext,
@@ -24,7 +25,7 @@ use crate::{
     ledger::{self, Ledger, Record},
     limits::{ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, SAY_BYTES_MAX},
     permissions::Switches,
-    ports::{AppHost, PortError, Ports},
+    ports::{AppHost, Consent, ConsentRequest, Decision, PortError, Ports},
     rates::Limits,
     registry::{Registry, RunContext, Runner},
     secret::Secret,
@@ -309,6 +310,39 @@ async fn what_a_user_switched_off_is_off_for_that_user() {
         let bob = CallContext { user: "bob".into(), ..context() };
         assert_eq!(code(&fixture.executor.call(bob, good()).await), None);
         assert_eq!(fixture.executor.offered("bob", Some("d"), ClientClass::Internal).1.len(), 1);
+    }
+}
+
+/// A wearer who agrees, and somebody who does something else meanwhile.
+struct Meanwhile<F>(F);
+
+#[async_trait]
+impl<F: Fn() + Send + Sync> Consent for Meanwhile<F> {
+    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> Decision {
+        (self.0)();
+        ApprovalOutcome::Approved.into()
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_switched_off_or_gone_while_the_wearer_is_asked_is_not_called() {
+    let asking = ToolFlags { requires_approval: true, ..CHANGING };
+    let switch_off: fn(&Panel, &Registry) = |panel, _| *panel.0.lock().unwrap() = vec!["com.test.*".to_owned()];
+    let remove: fn(&Panel, &Registry) =
+        |_, registry| drop(registry.unregister(&Source::App("com.test".into()), &Scope::Global));
+    for (act, expected) in [(switch_off, ErrorCode::PermissionDenied), (remove, ErrorCode::ToolNotFound)] {
+        let fixture = fixture(asking, done());
+        let (panel, registry) = (fixture.panel.clone(), fixture.registry.clone());
+        let ports = Ports { consent: Arc::new(Meanwhile(move || act(&panel, &registry))), ..fixture.world.ports() };
+        let records = CallRecords {
+            journal: Some(fixture.journal.clone()),
+            switches: Some(fixture.panel.clone()),
+            ..CallRecords::default()
+        };
+        let executor = Executor::with_records(fixture.registry.clone(), ports, records);
+        let result = executor.call(context(), good()).await;
+        assert_eq!((code(&result), fixture.started()), (Some(expected), 0), "{result:?}");
+        assert!(fixture.journal.rows.lock().unwrap().is_empty(), "nothing was begun");
     }
 }
 

@@ -113,11 +113,15 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// What became of a call with this result. `begun`: the tool itself was called.
     pub(crate) fn of(result: &ToolResult, begun: bool) -> Self {
-        match result.error.as_ref().map(|error| error.code) {
-            None => Self::Done,
-            Some(ErrorCode::Timeout | ErrorCode::Cancelled | ErrorCode::HttpError) if begun => Self::Unknown,
-            Some(ErrorCode::Cancelled) => Self::NotBegun,
-            Some(_) => Self::Failed,
+        let Some(error) = &result.error else {
+            return Self::Done;
+        };
+        match error.code {
+            ErrorCode::Timeout | ErrorCode::Cancelled | ErrorCode::HttpError if begun => Self::Unknown,
+            // It was reached, and went away in the middle.
+            ErrorCode::AppNotAvailable if begun && !error.retryable => Self::Unknown,
+            ErrorCode::Cancelled => Self::NotBegun,
+            _ => Self::Failed,
         }
     }
 }

@@ -54,7 +54,7 @@ async fn one_that_dies_in_a_call_is_told_and_started_again() {
     let world = world(&notes).await;
     let result = call(&world, "faulty.die", None).await;
     let error = result.error.clone().expect("an error");
-    assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionError, false), "{error:?}");
+    assert_eq!((error.code, error.retryable), (ErrorCode::AppNotAvailable, false), "{error:?}");
     assert!(result.say.as_deref().is_some_and(|say| say.contains("I don't know whether it was done")), "{result:?}");
     let again = async {
         while noted(&notes, "started") < 2 {

@@ -138,7 +138,7 @@ async fn a_failure_says_why_with_its_time_and_its_size() {
     for (tool, done) in [("faulty.oversized", true), ("faulty.oversized_read", false)] {
         let large = call(&world, tool, None).await;
         let error = large.error.expect("an error");
-        assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionError, false), "{error:?}");
+        assert_eq!((error.code, error.retryable), (ErrorCode::HttpError, false), "{error:?}");
         assert!(error.message.contains("answered with more than 16 MiB"), "{error:?}");
         assert_eq!(error.message.contains("Do not repeat it"), done, "{error:?}");
         assert_eq!(large.say.as_deref(), Some("faulty answered with more than I can take."));

@@ -132,9 +132,23 @@ fn failed(fields: &Map<String, Value>) -> ToolResult {
     let code = error
         .and_then(|error| error.get("code"))
         .and_then(|code| serde_json::from_value(code.clone()).ok())
+        .filter(|code| is_for_apps(*code))
         .unwrap_or(ErrorCode::ExecutionError);
     let retryable = error.and_then(|error| error.get("retryable")).and_then(Value::as_bool) == Some(true);
     refused(error.and_then(|error| text(error, "message")), code, retryable)
+}
+
+/// Whether an app can know this of a call that has reached it. What it says must neither have the call repeated nor count as
+/// the wearer's word.
+fn is_for_apps(code: ErrorCode) -> bool {
+    !matches!(
+        code,
+        ErrorCode::ToolNotFound
+            | ErrorCode::ApprovalDenied
+            | ErrorCode::ApprovalExpired
+            | ErrorCode::AppNotAvailable
+            | ErrorCode::Cancelled
+    )
 }
 
 fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {

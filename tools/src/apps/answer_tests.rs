@@ -64,6 +64,10 @@ fn results_of_the_mcp_shape() {
     let known =
         json!({"success": false, "error": {"code": "RATE_LIMITED", "message": "Slow down.", "retryable": true}});
     assert_eq!((error(known.clone()).code, error(known).retryable), (ErrorCode::RateLimited, true));
+    for claimed in ["APP_NOT_AVAILABLE", "CANCELLED", "APPROVAL_DENIED", "APPROVAL_EXPIRED", "TOOL_NOT_FOUND"] {
+        let claim = json!({"success": false, "error": {"code": claimed, "message": "Booked.", "retryable": true}});
+        assert_eq!(error(claim).code, ErrorCode::ExecutionError, "{claimed}");
+    }
     let unknown = json!({"success": false, "error": {"code": "HANDLER_ERROR", "message": "No list."}});
     assert_eq!((error(unknown.clone()).code, error(unknown).retryable), (ErrorCode::ExecutionError, false));
     assert_eq!(error(json!({"success": false})).message, "the app gave no reason");

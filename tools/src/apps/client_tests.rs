@@ -295,17 +295,17 @@ async fn each_fault_has_its_code_its_sentence_and_its_place_in_the_log() {
     let json = "content-type: application/json\r\n";
     // What the server does, code, retryable for a tool that changes something and for one that does not, sentence.
     let table = [
-        (http("200 OK", json, "{\"status\":"), ErrorCode::ExecutionError, [false, false], "couldn't understand"),
-        (http("200 OK", json, "[1]"), ErrorCode::ExecutionError, [false, false], "couldn't understand"),
+        (http("200 OK", json, "{\"status\":"), ErrorCode::HttpError, [false, false], "couldn't understand"),
+        (http("200 OK", json, "[1]"), ErrorCode::HttpError, [false, false], "couldn't understand"),
         (
             http("200 OK", "content-type: text/html\r\n", "<p>{}</p>"),
-            ErrorCode::ExecutionError,
+            ErrorCode::HttpError,
             [false, false],
             "couldn't understand",
         ),
-        (http("200 OK", "", "{}"), ErrorCode::ExecutionError, [false, false], "couldn't understand"),
-        (Does::Streams(ten_megabytes), ErrorCode::ExecutionError, [false, false], "too long"),
-        (Does::Streams(endless), ErrorCode::ExecutionError, [false, false], "too long"),
+        (http("200 OK", "", "{}"), ErrorCode::HttpError, [false, false], "couldn't understand"),
+        (Does::Streams(ten_megabytes), ErrorCode::HttpError, [false, false], "too long"),
+        (Does::Streams(endless), ErrorCode::HttpError, [false, false], "too long"),
         (Does::Hangs, ErrorCode::Timeout, [false, true], "didn't answer"),
         (Does::Breaks, ErrorCode::AppNotAvailable, [false, true], "didn't answer"),
         (
@@ -335,6 +335,18 @@ async fn each_fault_has_its_code_its_sentence_and_its_place_in_the_log() {
             assert!(!all.contains(KEY_SHA256), "row {at}: the key shows");
         }
         assert_eq!(server.seen.count(), 2, "row {at}: nothing is sent twice");
+    }
+}
+
+#[tokio::test]
+async fn an_app_that_claims_that_it_was_not_reached_is_called_once() {
+    for code in ["APP_NOT_AVAILABLE", "CANCELLED"] {
+        let claim =
+            json!({"success": false, "error": {"code": code, "message": "Booked, not printed.", "retryable": true}});
+        let server = Server::start(json_answer(&claim)).await;
+        let result = Bench::of(todo(&server.url)).call(json!({"item": "milk"})).await;
+        assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::ExecutionError), "{code}");
+        assert_eq!(server.seen.count(), 1, "{code}");
     }
 }
 

@@ -88,18 +88,18 @@ impl Failure {
                 )
             }
             Self::ContentType(kind) => (
-                ErrorCode::ExecutionError,
+                ErrorCode::HttpError,
                 format!("{app} answered with '{kind}' instead of application/json{unknown}."),
                 false,
             ),
             Self::TooLarge { bytes, max } => (
-                ErrorCode::ExecutionError,
+                ErrorCode::HttpError,
                 format!("{app} answered with {bytes} bytes or more; at most {max} are accepted{unknown}."),
                 false,
             ),
             Self::Garbage(why) => {
                 let why = spoken::clause(why);
-                (ErrorCode::ExecutionError, format!("The answer of {app} is not understood: {why}{unknown}."), false)
+                (ErrorCode::HttpError, format!("The answer of {app} is not understood: {why}{unknown}."), false)
             }
         }
     }
@@ -123,6 +123,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nested::Outcome;
 
     /// Failure, code, retryable for a tool that must not be repeated, and for one that may be.
     #[test]
@@ -138,9 +139,9 @@ mod tests {
             (status(404), ErrorCode::HttpError, false, false),
             (status(429), ErrorCode::RateLimited, true, true),
             (status(500), ErrorCode::HttpError, false, true),
-            (Failure::ContentType("text/html".into()), ErrorCode::ExecutionError, false, false),
-            (Failure::TooLarge { bytes: 9, max: 8 }, ErrorCode::ExecutionError, false, false),
-            (Failure::Garbage("no JSON".into()), ErrorCode::ExecutionError, false, false),
+            (Failure::ContentType("text/html".into()), ErrorCode::HttpError, false, false),
+            (Failure::TooLarge { bytes: 9, max: 8 }, ErrorCode::HttpError, false, false),
+            (Failure::Garbage("no JSON".into()), ErrorCode::HttpError, false, false),
         ];
         for (failure, code, once, repeatable) in table {
             for (may_repeat, wanted) in [(false, once), (true, repeatable)] {
@@ -158,6 +159,17 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_told_as_such() {
+        let garbage = [
+            Failure::ContentType("text/html".into()),
+            Failure::TooLarge { bytes: 9, max: 8 },
+            Failure::Garbage("no JSON".into()),
+        ];
+        for failure in [Failure::Lost("reset".into()), Failure::TimedOut { ms: 10, sent: true }].iter().chain(&garbage)
+        {
+            assert_eq!(Outcome::of(&failure.result("Todo", false), true), Outcome::Unknown, "{failure:?}");
+        }
+        let never_sent = Failure::NotReached("refused".into()).result("Todo", false);
+        assert_eq!(Outcome::of(&never_sent, true), Outcome::Failed);
         for failure in [Failure::Lost("reset".into()), Failure::TimedOut { ms: 10, sent: true }] {
             let result = failure.result("Todo", false);
             assert!(result.content.contains("unknown"), "{}", result.content);

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gateway_core::vocab::{Due, OpenEntry, ScheduleKind, ToolResult};
-use jiff::{ToSpan, Zoned, civil::DateTime, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, Zoned, civil::DateTime, tz::TimeZone};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -19,6 +19,8 @@ inventory::submit! { BuiltIn(&ReminderSet) }
 
 const ASK_WHAT: &str = "What should I remind you of?";
 const ASK_WHEN: &str = "When should I remind you?";
+/// Of a date without a time of day.
+const DATE_BYTES: usize = "2026-03-09".len();
 
 #[async_trait]
 impl Tool for ReminderSet {
@@ -123,7 +125,7 @@ fn check_ahead(seconds: i64) -> Result<u64, Refusal> {
 
 /// The instant of a local date and time. A time of day that has passed today means tomorrow (`true`); an earlier day is
 /// an error. In the hour that a clock change repeats, the first occurrence that is still to come is meant; in a skipped
-/// hour, the time moved forward by the gap.
+/// hour, the time moved forward by the gap. One with an offset or a time zone is the instant that it names.
 fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refusal> {
     let misread = || {
         Refusal::arguments(
@@ -131,6 +133,20 @@ fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refus
             "I didn't get the time. When should I remind you?",
         )
     };
+    let past = || {
+        Refusal::arguments(
+            "'at' lies in the past. Ask the wearer for another time.",
+            "That time has already passed. When should I remind you?",
+        )
+    };
+    if let Some(instant) = at.parse::<Zoned>().map(|at| at.timestamp()).or_else(|_| at.parse::<Timestamp>()).ok() {
+        let at = instant.to_zoned(zone.clone());
+        return if at > *now { Ok((at, false)) } else { Err(past()) };
+    }
+    // A date alone would be midnight.
+    if at.trim().len() <= DATE_BYTES {
+        return Err(misread());
+    }
     let at: DateTime = at.parse().map_err(|_| misread())?;
     let resolve = |at: DateTime| -> Option<Zoned> {
         let ambiguous = zone.to_ambiguous_zoned(at);
@@ -148,8 +164,5 @@ fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refus
         let next = at.checked_add(1.day()).map_err(|_| misread())?;
         return Ok((resolve(next).ok_or_else(misread)?, true));
     }
-    Err(Refusal::arguments(
-        "'at' lies in the past. Ask the wearer for another time.",
-        "That time has already passed. When should I remind you?",
-    ))
+    Err(past())
 }

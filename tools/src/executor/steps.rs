@@ -88,7 +88,7 @@ impl Executor {
             return refuse("This tool is for the gateway's operator, not for a conversation.");
         }
         if permissions::is_denied(&self.switches.denied(&context.user), &tool.spec.name) {
-            return refuse("The user has switched this tool off.");
+            return Err(switched_off());
         }
         if program.is_some() && tool.is_program() {
             return refuse("A program cannot run a program: call the tools that it would call.");
@@ -100,6 +100,17 @@ impl Executor {
         }
         facts.bytes_in = check_arguments(tool, &call.arguments)?;
         Ok(())
+    }
+
+    /// Whether the call may still be made, after the wearer was asked and other calls have run.
+    fn check_again(&self, passing: &Passing, tool: &Registered) -> Result<(), Refused> {
+        let CallContext { user, device, .. } = &passing.context;
+        if permissions::is_denied(&self.switches.denied(user), &tool.spec.name) {
+            return Err(switched_off());
+        }
+        let now = self.registry.snapshot(user, device.as_deref());
+        let is_same = now.find(&tool.spec.name).is_some_and(|now| now.definition_hash() == tool.definition_hash());
+        if is_same { Ok(()) } else { Err(Box::new(consent::changed(&tool.spec.name))) }
     }
 
     /// The intent to record before the call.
@@ -171,6 +182,11 @@ impl Executor {
                 slot = self.slot(&passing) => slot,
             }
         };
+        if (facts.asked || !tool.spec.flags.read_only)
+            && let Err(refused) = self.check_again(&passing, tool)
+        {
+            return *refused;
+        }
         // The timeout starts only here: waiting for the wearer and for other calls does not count.
         let span = tool
             .spec
@@ -307,6 +323,11 @@ impl Executor {
         }
         offered.callable(context.client, &self.switches.denied(&context.user))
     }
+}
+
+fn switched_off() -> Refused {
+    let message = "The user has switched this tool off; nothing was done.";
+    Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false))
 }
 
 /// Validates the arguments and returns their size in bytes.

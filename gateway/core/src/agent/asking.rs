@@ -163,6 +163,11 @@ impl Active {
         self.model_used(cx, usage, outcome);
     }
 
+    /// Of a request that failed. One that broke off when its answer had begun is paid for, as far as it came.
+    pub(super) fn usage_of_failed(&self, cx: &Context, kind: FailureKind, has_begun: bool) -> Usage {
+        if has_begun || kind == FailureKind::BadCall { self.estimate(cx) } else { Usage::default() }
+    }
+
     fn estimate(&self, cx: &Context) -> Usage {
         let tokens = |chars: usize| u32::try_from(chars.div_ceil(CHARS_PER_TOKEN)).unwrap_or(u32::MAX);
         let Some((answer, before)) = self.steps.split_last() else {

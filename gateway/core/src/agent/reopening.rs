@@ -14,7 +14,7 @@ use crate::{
     limits::HELD_EVENTS_MAX,
     output::Output,
     timers::Timer,
-    vocab::{ModelEvent, ModelOutcome, Turn, Usage},
+    vocab::{ModelEvent, ModelOutcome, Turn},
 };
 
 /// Voice that begins this soon after the end of a request was decided may be more of it.
@@ -94,7 +94,9 @@ impl Active {
     fn drop_answer(&mut self, cx: &mut Context, held: &[ModelEvent]) {
         let ended = held.iter().find_map(|event| match event {
             ModelEvent::Done { usage, .. } => Some((*usage, ModelOutcome::Answered)),
-            ModelEvent::Failed { .. } => Some((Usage::default(), ModelOutcome::Failed)),
+            ModelEvent::Failed { kind, .. } => {
+                Some((self.usage_of_failed(cx, *kind, held.len() > 1), ModelOutcome::Failed))
+            }
             _ => None,
         });
         match ended {

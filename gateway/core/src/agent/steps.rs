@@ -173,7 +173,9 @@ impl Active {
         let refused = kind == FailureKind::Refused;
         let is_there = refused || kind == FailureKind::BadCall;
         let outcome = if is_there { ModelOutcome::Answered } else { ModelOutcome::Failed };
-        self.model_used(cx, Usage::default(), outcome);
+        let has_begun = self.steps.last().is_some_and(|step| !step.text.is_empty() || !step.calls.is_empty());
+        let usage = self.usage_of_failed(cx, kind, has_begun);
+        self.model_used(cx, usage, outcome);
         if (kind == FailureKind::BadCall && self.ask_again(cx)) || (!refused && self.fall_back(cx)) {
             return Vec::new();
         }

@@ -96,7 +96,7 @@ impl Default for RawModel {
 }
 
 /// Price per million tokens, as configured.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawPrice {
     pub(super) input: f64,

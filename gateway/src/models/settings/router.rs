@@ -5,7 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{model::Model, options::Place, raw::RawModel};
+use super::{
+    model::Model,
+    options::Place,
+    raw::{RawModel, RawPrice},
+};
 use crate::problems::{Problems, unwritten};
 
 /// How long a request waits for sentence embeddings, in milliseconds: about ten times what one takes on an idle core.
@@ -66,6 +70,12 @@ impl RawRouter {
             picked_max: problems.between(&self.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
+        if let Some(price) = self.model.as_ref().map(|model| &model.price)
+            && *price.get_ref() != RawPrice::default()
+        {
+            let what = "what this model costs is not counted towards [budgets]: leave `price` out";
+            problems.at(price.span(), what);
+        }
         let model = self.model.as_ref().and_then(|model| model.check(problems, Place::Router, data_dir));
         let model = model.filter(|model| *model != Model::Offline);
         let wait_ms = problems.between(&self.sentences_ms, "router.sentences_ms", 10..=5_000);
@@ -116,6 +126,7 @@ mod tests {
             ("by = \"meaning\"", "expected one of `words`, `sentences`, `model`"),
             ("by = \"model\"", "`router.model` names no model"),
             ("tools = 0", "between 1 and 10000"),
+            ("model.price = { input = 1.0 }", "not counted towards [budgets]"),
             ("sentences_ms = 1", "between 10 and 5000"),
         ] {
             let problems = check(&format!("[router]\n{text}\n"), "x.toml").unwrap_err();

@@ -76,6 +76,11 @@ async fn reminders_without_a_good_time_ask() {
         (json!({"text": "x", "at": "2026-11-20T18:00"}), "That time has already passed. When should I remind you?"),
         (json!({"text": "x", "at": "1970-01-01T00:00"}), "That time has already passed. When should I remind you?"),
         (json!({"text": "x", "at": "at six"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-11-30"}), "I didn't get the time. When should I remind you?"),
+        (
+            json!({"text": "x", "at": "2026-11-21T12:00+00:00"}),
+            "That time has already passed. When should I remind you?",
+        ),
         (json!({"text": "x", "at": "2026-02-30T18:00"}), "I didn't get the time. When should I remind you?"),
         (json!({"text": "x", "at": "2026-11-21T25:00"}), "I didn't get the time. When should I remind you?"),
         (json!({"text": " \n ", "in_seconds": 5}), "What should I remind you of?"),
@@ -113,6 +118,12 @@ async fn reminders_across_clock_changes() {
     let (utc, say) = set("2026-11-01T01:45:00", "2026-11-01T01:30").await;
     assert_eq!(utc, "2026-11-01T06:30:00Z");
     assert_eq!(say, "I'll remind you at 1:30 AM: x.");
+    // One with an offset or a zone is that instant, wherever the wearer is.
+    for at in ["2026-11-23T16:00+00:00", "2026-11-23T16:00Z", "2026-11-23T17:00+01:00[Europe/Berlin]"] {
+        let (utc, say) = set("2026-11-21T20:00:00", at).await;
+        assert_eq!(utc, "2026-11-23T16:00:00Z", "{at}");
+        assert_eq!(say, "I'll remind you on Monday at 11 AM: x.", "{at}");
+    }
     // One second before midnight, "tomorrow" is near.
     let (utc, say) = set("2026-11-21T23:59:59", "2026-11-22T00:00").await;
     assert_eq!(utc, "2026-11-22T05:00:00Z");

@@ -143,6 +143,7 @@ fn result(outcome: Outcome, tool: &str, is_unknown: bool) -> ToolResult {
         Ended::TimedOut => return stopped(ErrorCode::Timeout, "The handler took too long and was stopped".to_owned()),
         Ended::Cancelled if !is_unknown => return cancelled(),
         Ended::Cancelled => return stopped(ErrorCode::Cancelled, "The handler was stopped".to_owned()),
+        Ended::OutOfMemory | Ended::Crashed if is_unknown => return stopped(ErrorCode::AppNotAvailable, why()),
         Ended::OutOfMemory | Ended::Crashed => return stopped(ErrorCode::ExecutionError, why()),
         Ended::Unavailable => return ToolResult::failed(ErrorCode::AppNotAvailable, why(), true),
     }

@@ -112,6 +112,8 @@ fn kind(error: &HostError) -> ErrorCode {
     match error.code.as_str() {
         "invalid_arguments" => ErrorCode::InvalidArguments,
         "not_allowed" => ErrorCode::PermissionDenied,
+        // Nothing was sent.
+        "http_failed" if error.retryable => ErrorCode::AppNotAvailable,
         "unavailable" => ErrorCode::AppNotAvailable,
         "http_failed" => ErrorCode::HttpError,
         "timeout" => ErrorCode::Timeout,

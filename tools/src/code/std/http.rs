@@ -148,14 +148,15 @@ impl Http {
             return Err(error("not_allowed", "http is off until the operator lists hosts in [code.http]"));
         };
         let client = if rule.reach() == Reach::Private { private } else { public };
+        let changes = !matches!(request.method, Verb::Get | Verb::Head);
         let request = client.request(request.method.into(), url).headers(headers).body(body);
         let exchange = async {
-            let response = request.send().await.map_err(failed)?;
-            answer(policy, response).await
+            let response = request.send().await.map_err(|failure| failed(failure, changes))?;
+            answer(policy, response).await.map_err(|error| if changes { unknown(error) } else { error })
         };
         timeout(TIME_MAX, exchange).await.unwrap_or_else(|_| {
             let message = format!("the server did not answer within {} s", TIME_MAX.as_secs());
-            Err(HostError { retryable: true, ..error("timeout", message) })
+            Err(HostError { retryable: !changes, ..error("timeout", message) })
         })
     }
 }
@@ -265,7 +266,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, HostError> {
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+    while let Some(chunk) = response.chunk().await.map_err(|failure| failed(failure, false))? {
         if body.len() + chunk.len() > RESPONSE_BYTES_MAX {
             return Err(too_large());
         }
@@ -294,15 +295,23 @@ fn find(body: &[u8], wanted: &[u8]) -> Option<usize> {
     body.windows(wanted.len().max(1)).position(|window| window.first() == wanted.first() && window == wanted)
 }
 
-/// Why a request failed: what the program must not do, or what went wrong.
-fn failed(failure: reqwest::Error) -> HostError {
+/// A request that may have changed something has reached the server.
+fn unknown(failure: HostError) -> HostError {
+    let message = format!("{}; whether the request was carried out is unknown", failure.message);
+    HostError { retryable: false, ..error("http_failed", message) }
+}
+
+/// Why a request failed: what the program must not do, or what went wrong. `changes`: it may have changed something, once it was
+/// sent.
+fn failed(failure: reqwest::Error, changes: bool) -> HostError {
     let mut cause: &(dyn StdError + 'static) = &failure;
     loop {
         if let Some(refused) = cause.downcast_ref::<RefusedAddress>() {
             return error("not_allowed", refused.to_string());
         }
         if let Some(refused) = cause.downcast_ref::<RefusedRedirect>() {
-            return error("not_allowed", refused.to_string());
+            let refused = error("not_allowed", refused.to_string());
+            return if changes { unknown(refused) } else { refused };
         }
         let Some(inner) = cause.source() else { break };
         cause = inner;

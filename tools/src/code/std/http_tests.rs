@@ -15,8 +15,13 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+use gateway_core::vocab::{ToolError, ToolResult};
+
 use super::*;
-use crate::code::std::policy::StdConfig;
+use crate::{
+    code::std::{as_tool_error, policy::StdConfig},
+    nested::Outcome,
+};
 
 const SECRET: &str = "planted-4711";
 
@@ -280,4 +285,35 @@ async fn what_is_refused_is_not_sent() {
     let off = Http::new(&StdPolicy::default()).unwrap();
     let request = serde_json::from_value(json!({"url": url})).unwrap();
     assert_eq!(off.request(&StdPolicy::default(), "ann", request).await.unwrap_err().code, "not_allowed");
+}
+
+fn outcome(error: &HostError) -> Outcome {
+    let ToolError { code, message, retryable } = as_tool_error(error);
+    Outcome::of(&ToolResult::failed(code, message, retryable), true)
+}
+
+fn posted(address: &str) -> Value {
+    json!({"url": address, "method": "POST", "text": "x"})
+}
+
+#[tokio::test]
+async fn what_became_of_a_request_that_changes_something_is_told_truthfully() {
+    let server = Server::start().await;
+    for path in ["/more", "/stream", "/far", "/loop", "/breaks"] {
+        let error = send(&server, posted(&server.url(path))).await.unwrap_err();
+        assert_eq!((outcome(&error), error.retryable), (Outcome::Unknown, false), "{path} {error:?}");
+        assert_eq!(error.code, "http_failed", "{path} {error:?}");
+    }
+    // Nobody listens there.
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let gone = Server { address, seen: Arc::default() };
+    let error = send(&gone, posted(&gone.url("/echo"))).await.unwrap_err();
+    assert_eq!((outcome(&error), error.retryable), (Outcome::Failed, true), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_nobody_confirms_is_not_to_be_repeated() {
+    let server = Server::start().await;
+    let error = send(&server, posted(&server.url("/hang"))).await.unwrap_err();
+    assert_eq!((outcome(&error), error.retryable), (Outcome::Unknown, false), "{error:?}");
 }

@@ -354,7 +354,7 @@ fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
             format!("{server} stopped before it could answer."),
         ),
         Failure::Broken(why) => (
-            ErrorCode::ExecutionError,
+            ErrorCode::AppNotAvailable,
             format!(
                 "The MCP server '{server}' stopped in the middle: {}. Whether it was done is unknown. Do not repeat it.",
                 spoken::clause(&why)
@@ -363,7 +363,7 @@ fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
             format!("{server} stopped in the middle. I don't know whether it was done."),
         ),
         Failure::TooLarge => (
-            ErrorCode::ExecutionError,
+            ErrorCode::HttpError,
             format!(
                 "The MCP server '{server}' answered with more than {} MiB, which is not read.{}",
                 MESSAGE_BYTES_MAX >> 20,
