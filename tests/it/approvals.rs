@@ -171,11 +171,22 @@ async fn a_wish_by_text_is_answered_by_text_tap_and_operator() {
     assert!(decisions.iter().all(|record| record.device == record.approval.as_ref().expect("one").device));
 }
 
+/// An operator's call of the tool.
+fn call() -> Request {
+    let arguments = json!({"list": "shopping"});
+    Request::CallTool { user: USER.to_owned(), name: "com.example.todo.wipe".to_owned(), arguments }
+}
+
+/// An operator's sentence that leads to the same call.
+fn trial() -> Request {
+    let request =
+        AppsRequest::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
+    Request::Apps { request }
+}
+
 /// Calls the tool as an operator does; the error code if it was refused.
 async fn by_operator(world: &World) -> Option<ErrorCode> {
-    let arguments = json!({"list": "shopping"});
-    let call = Request::CallTool { user: USER.to_owned(), name: "com.example.todo.wipe".to_owned(), arguments };
-    match world.ask(call).await.expect("an answer") {
+    match world.ask(call()).await.expect("an answer") {
         Answer::ToolResult { result, .. } => result.error.map(|error| {
             assert!(!error.message.is_empty());
             error.code
@@ -220,10 +231,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     assert_eq!((by_operator(&world).await, wiper.runs()), (Some(ErrorCode::ApprovalExpired), 1));
 
     // A sentence in a trial run asks in the same way.
-    let request =
-        AppsRequest::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
-    let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(Request::Apps { request }).await.expect("an answer")
-    else {
+    let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(trial()).await.expect("an answer") else {
         panic!("it leads to no call");
     };
     let error = calls[0].result.as_ref().and_then(|result| result.error.as_ref());
@@ -257,4 +265,32 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
         (Denied, AnsweredBy::Operator),
     ];
     assert_eq!(decisions, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_disconnects_takes_its_question_back() {
+    let world = World::start().await;
+    let wiper = Wiper::plant(&world);
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let mut events = world.gateway().services().approvals.watch().expect("a place");
+    for request in [call(), trial()] {
+        let caller = world.send(&request).await;
+        let (number, _) = asked(&mut glasses).await;
+        drop(caller);
+        assert_eq!(settled(&mut glasses).await, "dismissed");
+        let end = async {
+            loop {
+                let event = events.recv().await.expect("an event");
+                if event.outcome.is_some() {
+                    return event;
+                }
+            }
+        };
+        let event = tokio::time::timeout(WAIT, end).await.expect("the end of the question");
+        assert_eq!(event.id, u64::from(number));
+        assert_eq!((event.outcome.as_deref(), event.by.as_deref()), (Some("cancelled"), Some("nobody")));
+        let late = world.ask(Request::AnswerApproval { id: event.id, yes: true }).await;
+        assert!(late.as_ref().is_err_and(|why| why.contains("no question")), "{late:?}");
+    }
+    assert_eq!(wiper.runs(), 0);
 }

@@ -11,7 +11,7 @@ use crate::{
     process::{Process, binary, fails, succeeds},
     restart::written,
     shop::{self, Shop},
-    world::{self, USER, World, answered, pause, text, until},
+    world::{self, USER, WAIT, World, answered, pause, text, until},
 };
 
 const CODE: &str = "[code]\nenabled = true\nlocal_models = true\n";
@@ -253,6 +253,29 @@ async fn a_question_in_a_routine_is_asked_each_time() {
     pause(&glasses).await;
     glasses.text("no").await.expect("typed");
     learns(&mut glasses, &["couldn't finish tidy"]).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_run_again_by_hand_is_stopped_when_its_operator_leaves() {
+    let world = World::tuned(CODE, |config| config.models.code.executable = Some(binary())).await;
+    // Without glasses only this operator is asked.
+    let mut events = world.gateway().services().approvals.watch().expect("a place");
+    let mut next = async || tokio::time::timeout(WAIT, events.recv()).await.expect("in time").expect("an event");
+    let program = "import { noteClear } from '@capabilities/note-clear';\nawait noteClear();";
+    let request = Request::CallTool { user: USER.into(), name: "code.run".into(), arguments: json!({"code": program}) };
+    let denied = async {
+        let id = next().await.id;
+        world.ask(Request::AnswerApproval { id, yes: false }).await.expect("taken");
+        assert_eq!(next().await.outcome.as_deref(), Some("denied"));
+    };
+    let (ran, ()) = tokio::join!(world.ask(request), denied);
+    ran.expect("a result");
+    let request = ProgramsRequest::Run { user: USER.into(), id: 1 };
+    let operator = world.send(&Request::Programs { request }).await;
+    assert_eq!(next().await.outcome, None);
+    drop(operator);
+    assert_eq!(next().await.outcome.as_deref(), Some("cancelled"));
     world.stop().await;
 }
 

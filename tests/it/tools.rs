@@ -13,6 +13,7 @@ use gateway::{
 };
 use gateway_core::vocab::{ClientClass, ErrorCode, Message, Part, Role, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tools::{
     registry::{RunContext, Runner},
     secret::Secret,
@@ -21,7 +22,7 @@ use tools::{
 
 use crate::{
     process::{Process, fails, succeeds},
-    world::{USER, World},
+    world::{USER, WAIT, World},
 };
 
 fn call(name: &str, arguments: Value) -> Request {
@@ -219,4 +220,55 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
         assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()));
     }
     assert!(looked_at > 4096, "the store was not looked at");
+}
+
+/// A tool that ends only when its call is interrupted.
+struct Endless {
+    begun: Semaphore,
+    ended: Semaphore,
+}
+
+impl Endless {
+    /// Waits until so many calls have begun, or ended.
+    async fn wait(of: &Semaphore, calls: u32) {
+        tokio::time::timeout(WAIT, of.acquire_many(calls)).await.expect("in time").expect("it is open").forget();
+    }
+}
+
+#[async_trait]
+impl Runner for Endless {
+    async fn run(&self, context: RunContext, _call: ToolCall) -> ToolResult {
+        self.begun.add_permits(1);
+        context.cancel.cancelled().await;
+        self.ended.add_permits(1);
+        ToolResult::said("It was interrupted.")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_leave_room_for_commands_and_end_with_their_clients() {
+    /// As many as there are places for commands.
+    const CALLS: u32 = 16;
+    let world = World::start().await;
+    let glasses = world.glasses("wss", "glasses").await;
+    let endless = Arc::new(Endless { begun: Semaphore::new(0), ended: Semaphore::new(0) });
+    let spec = ToolSpec {
+        name: "endless.tool".into(),
+        description: "Waits.".into(),
+        input_schema: json!({"type": "object"}),
+        flags: ToolFlags { read_only: true, ..ToolFlags::default() },
+        ..ToolSpec::default()
+    };
+    let registry = &world.gateway().services().registry;
+    registry.register(Source::Mcp("endless".into()), Scope::Global, vec![spec], endless.clone()).expect("a tool");
+    let mut callers = Vec::new();
+    for _ in 0..CALLS {
+        callers.push(world.send(&call("endless.tool", json!({}))).await);
+    }
+    Endless::wait(&endless.begun, CALLS).await;
+    let revoked = world.ask(Request::Revoke { device: glasses.fingerprint().to_owned() }).await;
+    assert!(matches!(revoked, Ok(Answer::Done { .. })), "{revoked:?}");
+    drop(callers);
+    Endless::wait(&endless.ended, CALLS).await;
+    world.stop().await;
 }

@@ -8,11 +8,15 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 use firmware_sim::{Event, Glasses, Options, Seen};
 use gateway::{
     config::{self, Config},
-    control::{Answer, Request, client},
+    control::{Answer, Request, client, socket_path},
     serve::{self, Running},
 };
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::UnixStream,
+    sync::{Mutex, MutexGuard},
+};
 
 /// Timeout of every wait in the tests: generous, since nothing is measured here.
 pub const WAIT: Duration = Duration::from_secs(60);
@@ -132,6 +136,14 @@ impl World {
     /// Asks over the control socket, as the command line does.
     pub async fn ask(&self, request: Request) -> Result<Answer, String> {
         ask(&self.data(), request).await
+    }
+
+    /// Sends a request over the control socket as a client that leaves when the stream is dropped.
+    pub async fn send(&self, request: &Request) -> UnixStream {
+        let mut stream = UnixStream::connect(socket_path(&self.data())).await.expect("the socket");
+        let line = serde_json::to_string(request).expect("JSON") + "\n";
+        stream.write_all(line.as_bytes()).await.expect("sent");
+        stream
     }
 
     /// The texts of the wearer's notes, newest first.

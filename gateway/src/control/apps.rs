@@ -6,6 +6,7 @@ use gateway_core::vocab::{AppKind, AppState, AppStopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 use tools::{
     apps::{import, log::Fault, manifest::App},
     limits::CONVERSATION_MESSAGES_MAX,
@@ -112,7 +113,8 @@ pub(super) fn name(request: &AppsRequest) -> &'static str {
     }
 }
 
-pub(super) async fn carry_out(admin: &Admin, request: AppsRequest) -> Result<Answer, String> {
+/// Carries out a request; `gone` interrupts the calls of a sentence that is run.
+pub(super) async fn carry_out(admin: &Admin, request: AppsRequest, gone: &CancellationToken) -> Result<Answer, String> {
     let (installed, preferences) = (&admin.installed, &admin.services.assistant.preferences);
     match request {
         AppsRequest::Add(given) => add(admin, given).await,
@@ -150,7 +152,9 @@ pub(super) async fn carry_out(admin: &Admin, request: AppsRequest) -> Result<Ans
         AppsRequest::ForgetPreferences { user, about } => {
             sides::forget(preferences, installed, &user, about.as_deref())
         }
-        AppsRequest::Try { text, user, device, run } => attempt(admin, &text, &user, device.as_deref(), run).await,
+        AppsRequest::Try { text, user, device, run } => {
+            attempt(admin, &text, &user, device.as_deref(), run.then_some(gone)).await
+        }
     }
 }
 

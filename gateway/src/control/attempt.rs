@@ -51,13 +51,13 @@ pub struct TriedCall {
     pub result: Option<ToolResult>,
 }
 
-/// Runs the offline engine on a sentence.
+/// Runs the offline engine on a sentence; with `gone`, which interrupts them, also the calls that it leads to.
 pub(super) async fn attempt(
     admin: &Admin,
     text: &str,
     user: &str,
     device: Option<&str>,
-    run: bool,
+    gone: Option<&CancellationToken>,
 ) -> Result<Answer, String> {
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
@@ -80,7 +80,10 @@ pub(super) async fn attempt(
     let mut tried = Vec::new();
     for call in calls {
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        let result = if run { Some(execute(services, user, device.clone(), call).await) } else { None };
+        let result = match gone {
+            Some(gone) => Some(execute(services, user, device.clone(), call, gone).await),
+            None => None,
+        };
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
@@ -136,13 +139,19 @@ fn words_of(template: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
 }
 
-async fn execute(services: &Services, user: &str, device: Option<String>, call: ToolCall) -> ToolResult {
+async fn execute(
+    services: &Services,
+    user: &str,
+    device: Option<String>,
+    call: ToolCall,
+    gone: &CancellationToken,
+) -> ToolResult {
     let context = CallContext {
         session: None,
         user: user.to_owned(),
         device,
         turn: None,
-        cancel: CancellationToken::new(),
+        cancel: gone.clone(),
         default_timeout: Duration::from_millis(TRY_MS),
         conversation: Arc::default(),
         client: ClientClass::Internal,

@@ -3,10 +3,17 @@
 use std::path::Path;
 
 use gateway_core::vocab::ApprovalChoice;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answer, Request, admin::Admin, apps, attempt, devices, firmware, gather, logs, mcp, memory, names::check_name,
-    programs, reply::done, tools, turns_as_json,
+    Answer, Request,
+    admin::Admin,
+    apps::{self, AppsRequest},
+    attempt, devices, firmware, gather, logs, mcp, memory,
+    names::check_name,
+    programs::{self, ProgramsRequest},
+    reply::done,
+    tools, turns_as_json,
 };
 use crate::{
     clock,
@@ -79,9 +86,24 @@ pub(crate) fn about(request: &Request) -> Option<&str> {
     }
 }
 
+/// Whether a request calls tools. It may wait for a person, and its client may leave meanwhile.
+pub(super) fn is_call(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::CallTool { .. }
+            | Request::Apps { request: AppsRequest::Try { run: true, .. } }
+            | Request::Programs { request: ProgramsRequest::Run { .. } }
+    )
+}
+
 /// Carries out a request.
 pub(crate) async fn run(admin: &Admin, request: Request) -> Answer {
-    match carry_out(admin, request).await {
+    run_for(admin, request, &CancellationToken::new()).await
+}
+
+/// As [`run`], for a client that may leave: `gone` interrupts its calls.
+pub(super) async fn run_for(admin: &Admin, request: Request, gone: &CancellationToken) -> Answer {
+    match carry_out(admin, request, gone).await {
         Ok(answer) => answer,
         Err(message) => Answer::Error { message },
     }
@@ -91,7 +113,7 @@ fn version(admin: &Admin, (pid, version): (u32, Version)) -> Answer {
     Answer::Version { pid, version, started_us: admin.started.at_us }
 }
 
-async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
+async fn carry_out(admin: &Admin, request: Request, gone: &CancellationToken) -> Result<Answer, String> {
     let services = &admin.services;
     match request {
         Request::Devices => devices::list(services),
@@ -101,16 +123,16 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         }
         Request::Rename { device, name } => devices::rename(&services.store, &device, name).await,
         Request::Revoke { device } => devices::revoke(services, &device).await,
-        Request::Apps { request } => apps::carry_out(admin, request).await,
+        Request::Apps { request } => apps::carry_out(admin, request, gone).await,
         Request::Memory { request } => memory::carry_out(admin, request).await,
-        Request::Programs { request } => Box::pin(programs::carry_out(admin, request)).await,
+        Request::Programs { request } => Box::pin(programs::carry_out(admin, request, gone)).await,
         Request::Firmware { request } => firmware::carry_out(&services.firmware, &services.store, request).await,
         // The socket's server writes the records after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),
         Request::Callable { user } => tools::callable(admin, &user),
         Request::ToolReports => Ok(tools::reports(&services.registry)),
-        Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments).await,
+        Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments, gone).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,
         Request::ExplainSentence { text, user } => attempt::explain(services, &text, &user),
         Request::ApplyTools { user } => Ok(tools::apply(&services.roster, user.as_deref())),

@@ -72,7 +72,12 @@ pub(super) fn about(request: &ProgramsRequest) -> &str {
     }
 }
 
-pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
+/// Carries out a request; `gone` interrupts a program that is run again.
+pub(super) async fn carry_out(
+    admin: &Admin,
+    request: ProgramsRequest,
+    gone: &CancellationToken,
+) -> Result<Answer, String> {
     check_name(about(&request))?;
     let services = &admin.services;
     services.store.settled().await.map_err(words)?;
@@ -81,10 +86,10 @@ pub(super) async fn carry_out(admin: &Admin, request: ProgramsRequest) -> Result
     let erased = || "everything of this user is being erased; try again in a minute".to_owned();
     let lease = lease.ok_or_else(erased)?;
     // Boxed, and so are the others: a call's future is large.
-    lease.within(Box::pin(admitted(admin, request))).await.ok_or_else(erased)?
+    lease.within(Box::pin(admitted(admin, request, gone))).await.ok_or_else(erased)?
 }
 
-async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, String> {
+async fn admitted(admin: &Admin, request: ProgramsRequest, gone: &CancellationToken) -> Result<Answer, String> {
     let (services, routines) = (&admin.services, &admin.routines);
     let device = device_of(&services.roster, about(&request));
     let kept = |kept: Result<KeptRoutine, NotKept>| kept.map(|kept| done(told(&kept))).map_err(why);
@@ -95,7 +100,7 @@ async fn admitted(admin: &Admin, request: ProgramsRequest) -> Result<Answer, Str
             list.iter().map(brief).collect()
         }
         ProgramsRequest::Show { user, id } => vec![whole(&find(routines, &user, id)?)],
-        ProgramsRequest::Run { user, id } => vec![Box::pin(again(admin, user, id)).await?],
+        ProgramsRequest::Run { user, id } => vec![Box::pin(again(admin, user, id, gone)).await?],
         ProgramsRequest::Keep { user, id, name, phrases } => {
             let keep = Keep { run: WhichRun::Number(id), name, phrases };
             return kept(routines.keep(&user, device.as_deref(), keep).await);
@@ -184,7 +189,7 @@ fn told(kept: &KeptRoutine) -> String {
 }
 
 /// Runs a program again as its user, through the executor: with limits, questions and records like any other call.
-async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
+async fn again(admin: &Admin, user: String, id: u64, gone: &CancellationToken) -> Result<Value, String> {
     let (services, runs) = (&admin.services, &admin.routines.runs);
     let run = find(&admin.routines, &user, id)?;
     let call = format!("control-{}", clock::mono_us());
@@ -194,7 +199,7 @@ async fn again(admin: &Admin, user: String, id: u64) -> Result<Value, String> {
         // A repeated command of an operator is intended.
         session: None,
         turn: None,
-        cancel: CancellationToken::new(),
+        cancel: gone.clone(),
         default_timeout: CALL_TIME,
         conversation: Arc::default(),
         client: ClientClass::Internal,

@@ -28,10 +28,10 @@ use crate::{
     store::Store,
 };
 
-/// Commands at once, from the connection to the answer. Clients that stay have places of their own, so that these are
-/// always an operator's.
+/// Commands at once, from the connection to the answer. Clients that stay, and calls that may wait for a person, have
+/// places of their own, so that these are always an operator's.
 const COMMANDS_MAX: usize = 16;
-/// Clients at once that stay: those that speak MCP stay for hours.
+/// Clients at once that stay: those that speak MCP stay for hours, those that call a tool until the wearer has answered.
 const STAYING_MAX: usize = 32;
 /// How long to wait after a connection could not be accepted, in milliseconds: most likely no file descriptor is left.
 const ACCEPT_PAUSE_MS: u64 = 50;
@@ -170,7 +170,7 @@ async fn converse(
             } else {
                 tracing::info!(uid = peer.uid(), pid = peer.pid(), command, about, "control");
             }
-            commands::run(admin, request).await
+            carry_out(admin, request, reader.get_mut()).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
@@ -186,18 +186,35 @@ async fn converse(
     Ok(())
 }
 
-/// Whether a client stays after its request's first answer.
+/// Carries out a request. A call is interrupted when its client leaves, and is driven to its end nevertheless.
+async fn carry_out(admin: &Admin, request: Request, mut read: impl AsyncRead + Unpin) -> Answer {
+    if !commands::is_call(&request) {
+        return commands::run(admin, request).await;
+    }
+    let gone = CancellationToken::new();
+    // Boxed: a call's future is large.
+    let mut running = Box::pin(commands::run_for(admin, request, &gone));
+    tokio::select! {
+        answer = &mut running => return answer,
+        // The client sends nothing more: any read is its end.
+        _ = read.read_u8() => gone.cancel(),
+    }
+    running.await
+}
+
+/// Whether a client stays after its request's first answer, or for as long as a person may take to answer.
 fn stays(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::Mcp { .. }
-            | Request::WatchApprovals
-            | Request::FollowApp { .. }
-            | Request::FollowLogs { .. }
-            | Request::Ask { .. }
-            | Request::Backup { .. }
-            | Request::Invite { .. }
-    )
+    commands::is_call(request)
+        || matches!(
+            request,
+            Request::Mcp { .. }
+                | Request::WatchApprovals
+                | Request::FollowApp { .. }
+                | Request::FollowLogs { .. }
+                | Request::Ask { .. }
+                | Request::Backup { .. }
+                | Request::Invite { .. }
+        )
 }
 
 /// All data of a user, in pieces; `Done` marks the end.

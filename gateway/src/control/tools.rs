@@ -76,7 +76,14 @@ pub(super) fn reports(registry: &Registry) -> Answer {
     Answer::ToolReports { reports: configured.into_iter().chain(reports).collect() }
 }
 
-pub(super) async fn call(services: &Services, user: String, name: String, arguments: Value) -> Result<Answer, String> {
+/// Calls a tool as a user; `gone` interrupts it.
+pub(super) async fn call(
+    services: &Services,
+    user: String,
+    name: String,
+    arguments: Value,
+    gone: &CancellationToken,
+) -> Result<Answer, String> {
     check_name(&user)?;
     let context = CallContext {
         device: device_of(&services.roster, &user),
@@ -84,7 +91,7 @@ pub(super) async fn call(services: &Services, user: String, name: String, argume
         // A repeated command of an operator is intended.
         session: None,
         turn: None,
-        cancel: CancellationToken::new(),
+        cancel: gone.clone(),
         default_timeout: CALL_TIME,
         conversation: Arc::default(),
         client: ClientClass::Internal,
