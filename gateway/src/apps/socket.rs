@@ -88,7 +88,7 @@ pub(super) struct Session {
     pub(super) relay: Relay,
     /// The app's SDK.
     pub(super) sdk: SdkVersion,
-    /// Refusals and locations already reported: each once per connection.
+    /// Refusals already reported: each once per connection.
     pub(super) told: BTreeSet<String>,
     pub(super) joined_us: u64,
     pub(super) second: (u64, u32),
@@ -276,10 +276,9 @@ impl Session {
             told.push(wire::error("STREAM_NOT_AVAILABLE", &format!("{stream}: {why}"), now));
         }
         // A constant location is sent on subscription.
-        for stream in self.subscriptions.places() {
-            if let (Some(location), true) = (self.host.location, self.told.insert(format!("place {stream}"))) {
-                told.push(wire::data_stream(&self.name, stream, streams::place(location), now));
-            }
+        if let Some(location) = self.host.location {
+            let place = |stream: &String| wire::data_stream(&self.name, stream, streams::place(location), now);
+            told.extend(changed.located.iter().map(place));
         }
         told
     }

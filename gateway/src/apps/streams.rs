@@ -1,5 +1,7 @@
 //! The streams that an app gets, and their content.
 
+use std::mem;
+
 use audio::asr::Language;
 use serde_json::{Map, Value, json};
 
@@ -182,12 +184,14 @@ pub(crate) struct Changed {
     pub denied: Vec<Denied>,
     /// Not provided by the gateway, not reported before: name and reason.
     pub unserved: Vec<(String, String)>,
+    /// Streams of the location that the list before did not have.
+    pub located: Vec<String>,
 }
 
 impl Subscriptions {
     /// Replaces the list.
     pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer) -> Changed {
-        self.served.clear();
+        let before = mem::take(&mut self.served);
         self.refused.clear();
         let mut changed = Changed::default();
         for name in names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX) {
@@ -207,9 +211,14 @@ impl Subscriptions {
             }
             match judged {
                 Judged::Served(stream) => {
-                    if !self.served.iter().any(|(other, _)| *other == name) {
-                        self.served.push((name, stream));
+                    let has = |list: &[(String, Stream)]| list.iter().any(|(other, _)| *other == name);
+                    if has(&self.served) {
+                        continue;
                     }
+                    if stream == Stream::Location && !has(&before) {
+                        changed.located.push(name.clone());
+                    }
+                    self.served.push((name, stream));
                 }
                 Judged::Denied(required_permission) => {
                     let message = format!("`{name}` needs the permission {required_permission}");
@@ -234,11 +243,6 @@ impl Subscriptions {
     /// Whether any stream is served.
     pub(crate) fn any(&self) -> bool {
         !self.served.is_empty()
-    }
-
-    /// Names of the streams for the location.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
-        self.served.iter().filter(|(_, stream)| *stream == Stream::Location).map(|(name, _)| name.as_str())
     }
 
     /// Whether sound and transcripts are subscribed.
@@ -477,6 +481,23 @@ mod tests {
         assert_eq!(subscriptions.served.len(), SUBSCRIPTIONS_MAX);
         subscriptions.replace(vec![format!("touch_event:{}", "x".repeat(300))], &[], OFFER);
         assert!(!subscriptions.any());
+    }
+
+    #[test]
+    fn the_location_is_for_the_names_that_a_list_adds() {
+        let located = Offer { located: true, ..OFFER };
+        let mut subscriptions = Subscriptions::default();
+        let mut replace = |names| subscriptions.replace(names, &all(), located);
+        // An app that gives its streams other names again and again.
+        for round in 0..1_000 {
+            let list: Vec<String> = (0..SUBSCRIPTIONS_MAX).map(|n| format!("location_update?{round}.{n}")).collect();
+            assert_eq!(replace(list.clone()), Changed { located: list.clone(), ..Changed::default() });
+            assert_eq!(replace(list), Changed::default(), "{round}");
+        }
+        let of = |located: &[&str]| Changed { located: names(located), ..Changed::default() };
+        assert_eq!(replace(names(&["location_stream", "VAD", "location_stream"])), of(&["location_stream"]));
+        assert_eq!(replace(names(&["location_update", "location_stream"])), of(&["location_update"]));
+        assert_eq!(replace(names(&["location_stream"])), of(&[]));
     }
 
     #[test]

@@ -38,6 +38,23 @@ async fn who_may_know_the_place_is_told_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn streams_of_the_location_under_ever_new_names_keep_no_refusal_out_of_the_log() {
+    let stage = Stage::on(World::with(HERE).await, with_location).await;
+    let mut socket = stage.run().await;
+    for round in 0..3 {
+        let list: Vec<String> = (0..64).map(|n| format!("location_update?{round}.{n}")).collect();
+        socket.subscribe(&list.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        for name in &list {
+            socket.stream(name).await;
+        }
+    }
+    socket.subscribe(&["vps_coordinates"]).await;
+    assert_eq!(socket.of_type("tpa_connection_error").await["code"], "STREAM_NOT_AVAILABLE");
+    let logs = stage.logs().await;
+    assert!(logs.iter().any(|fault| fault.request.contains("vps_coordinates")), "{logs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn everything_else_that_an_sdk_sends_has_an_answer() {
     let stage = Stage::with(|app| App { permissions: vec!["ALL".into()], ..app }).await;
     let mut socket = stage.run().await;
