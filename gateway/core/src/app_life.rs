@@ -74,6 +74,11 @@ impl AppLifecycles {
         self.lives.get(package).map(|life| life.state)
     }
 
+    /// Whether an app runs, and knows its session: its webhook has answered, too, or has had the time for it.
+    pub fn is_ready(&self, package: &str) -> bool {
+        self.lives.get(package).is_some_and(|life| life.state == AppState::Running && !life.is_settling())
+    }
+
     /// The app of a session, unless it is stopped or stopping.
     pub fn by_session(&self, session: &str) -> Option<&AppCard> {
         let mut cards = self.lives.values().filter(|life| life.state != AppState::Stopping).map(|life| &life.card);
@@ -98,12 +103,12 @@ impl AppLifecycles {
     fn start(&mut self, now_us: u64, card: AppCard) {
         self.watch_absence(now_us);
         let package = card.package.clone();
-        let is_settling = self.lives.get(&package).is_some_and(Life::is_settling);
         match self.state(&package) {
-            Some(AppState::Running) if is_settling => return,
-            Some(AppState::Running) => return self.out.push_back(AppOutput::Started { package }),
-            // The callers that wait are answered when it is connected.
-            Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
+            Some(AppState::Running) if self.is_ready(&package) => {
+                return self.out.push_back(AppOutput::Started { package });
+            }
+            // The callers that wait are answered when it knows its session.
+            Some(AppState::Running | AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
             Some(AppState::Away) => {
                 // A start by request is a reason to retry now: its server may just have been repaired.
                 if let Some(life) = self.lives.get_mut(&package) {

@@ -123,7 +123,9 @@ fn who_waits_for_a_start_waits_until_the_app_knows_its_session_and_not_for_ever(
     stage.join("a", 1);
     assert_eq!(stage.start("a", AppKind::Foreground), []);
     assert_eq!(stage.pass(SETTLE_MS * 1_000 - 1), []);
+    assert!(!stage.lives().is_ready("a"));
     assert_eq!(stage.pass(1), started);
+    assert!(stage.lives().is_ready("a"));
     assert_eq!(stage.answer("a", Err("much later")), []);
     assert_eq!(stage.start("a", AppKind::Foreground), started);
     // It fails, although the socket is there.

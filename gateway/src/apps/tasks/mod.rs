@@ -226,8 +226,14 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::vocab::{AppKind, AppStopReason};
-    use tools::{apps::client::Client, registry::Registry};
+    use gateway_core::{
+        input::AppInput,
+        vocab::{AppKind, AppStopReason},
+    };
+    use tools::{
+        apps::{client::Client, manifest::App},
+        registry::Registry,
+    };
 
     use super::*;
     use crate::{
@@ -286,6 +292,35 @@ mod tests {
         assert!(!ask(&tasks, stop).await, "it does not run any more");
         go(&tasks).await;
         assert!(tasks.snapshot(USER).glasses.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_starts_an_app_that_does_not_know_its_session_yet_waits_like_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        tasks.set_url("ws://127.0.0.1:1/app-ws".to_owned());
+        // It takes connections, and answers nothing: the test answers for it.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (package, public_url) = ("org.example.app".to_owned(), format!("http://{}", server.local_addr().unwrap()));
+        let app = App { package: package.clone(), public_url, ..App::default() };
+        let app = tasks.common.installed.add(app).await.unwrap();
+        tasks.start(USER);
+        let tell = |message| assert!(tasks.try_tell(USER, message));
+        let start = || {
+            let (reply, answer) = oneshot::channel();
+            tell(AppsMessage::Start { app: app.clone(), reply });
+            answer
+        };
+        // On this single thread all of them are in the mailbox before the task takes the first: no time passes for it.
+        let (socket, _told) = mpsc::channel(1);
+        let first = start();
+        tell(AppsMessage::Joined { package: package.clone(), connection: 1, resumed: false, socket });
+        let second = start();
+        tell(AppsMessage::Input(AppInput::Answered { package, call: 1, outcome: Ok(()) }));
+        let third = start();
+        assert_eq!(first.await.unwrap(), Ok(true));
+        assert_eq!(second.await.unwrap(), Ok(true), "it was called before the webhook had answered");
+        assert_eq!(third.await.unwrap(), Ok(false));
     }
 
     #[tokio::test]

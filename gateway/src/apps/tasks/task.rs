@@ -192,7 +192,7 @@ impl Task {
 
     fn start(&mut self, app: &App, reply: oneshot::Sender<Result<bool, String>>) {
         let package = &app.package;
-        if self.lives().state(package) == Some(AppState::Running) {
+        if self.lives().is_ready(package) {
             return drop(reply.send(Ok(false)));
         }
         let all: Vec<&Glasses> = self.glasses.values().collect();
