@@ -149,17 +149,18 @@ fn has_cents(figure: &str) -> bool {
     figure.split_once('.').is_none_or(|(_, cents)| cents.len() < 3)
 }
 
-fn money_words(figure: &str, names: [&'static str; 2], words: &mut Vec<Word>) {
+fn money_words(figure: &str, [unit, hundredth]: [&'static str; 2], words: &mut Vec<Word>) {
     let zero = |digits: &str| digits.bytes().all(|b| b == b'0');
-    let mut parts: Vec<(&str, &'static str)> = figure.split('.').zip(names).collect();
-    if let [(whole, _), (cents, _)] = parts[..] {
-        if zero(cents) {
-            parts.truncate(1);
-        } else if zero(whole) {
-            parts.remove(0);
-        }
-    }
-    for (at, (digits, name)) in parts.into_iter().enumerate() {
+    let (whole, cents) = figure.split_once('.').unwrap_or((figure, ""));
+    // A single digit counts tens of cents.
+    let cents = format!("{cents:0<2}");
+    let both = [(whole, unit), (cents.as_str(), hundredth)];
+    let parts = match (zero(whole), zero(&cents)) {
+        (_, true) => &both[..1],
+        (true, false) => &both[1..],
+        (false, false) => &both[..],
+    };
+    for (at, &(digits, name)) in parts.iter().enumerate() {
         if at > 0 {
             words.push(Word::Plain("and"));
         }
@@ -194,6 +195,9 @@ mod tests {
             ("4.99", "", Some('$'), true, "four dollars and ninety-nine cents"),
             ("0.50", "", Some('£'), true, "fifty pence"),
             ("1.00", "", Some('€'), true, "one euro"),
+            ("0.5", "", Some('$'), true, "fifty cents"),
+            ("1.5", "", Some('€'), true, "one euro and fifty cents"),
+            ("0.05", "", Some('$'), true, "five cents"),
             ("2.4.1", "", None, true, "two four one"),
             (".5", "", None, true, "point five"),
             ("305", "", None, false, "three oh five"),
