@@ -35,6 +35,11 @@ struct Symbol {
 const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
 const ROMAN: &str = r"((?=[IVXLC])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))";
 const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
+/// The sign of a figure. That of a fraction is a word, since the fraction becomes words.
+const SIGN: &str = r"(?<![\w)%°])(?<!\d )−(?=\.?\d+(?![\d/]))";
+/// A hyphen or dash with only figures and signs up to the result.
+const DIFFERENCE: &str =
+    r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/()%$£€\d. ]|,\d|times)*(?:=(?! ?\p{L}{2})|equals |makes |gives ))";
 
 /// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
 fn patterns(words: &Words) -> Vec<(String, Say)> {
@@ -52,6 +57,8 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
     let before_figures = alternatives(abbreviations::before_figures());
     let before_names = alternatives(abbreviations::before_names());
     vec![
+        (SIGN.into(), |_, _| Some("-".into())),
+        (r" ?− ?".into(), |_, _| Some(" minus ".into())),
         (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
         (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
         (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
@@ -105,6 +112,8 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
         (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
         (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+        (DIFFERENCE.into(), |_, _| Some(" minus ".into())),
+        (format!(r"(?<![\w.,])({NUMBER}) ?[-–] ?(?=({NUMBER}) is (-?{NUMBER}))"), readings::difference),
         (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
         (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
         (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
@@ -223,6 +232,16 @@ mod tests {
             ("Rs. 50", "50 rupees"),
             ("-1 °C", "-1 degree Celsius"),
             ("72°F", "72 degrees Fahrenheit"),
+            ("−5 °C", "-5 degrees Celsius"),
+            ("from −10 to −5.5, (−3)", "from -10 to -5.5, (-3)"),
+            ("−1/2, x − y, 5−3, 20%−5%", "minus one half, x minus y, 5 minus 3, 20% minus 5%"),
+            ("10 - 3 = 7, 10 − 3 = 7", "10 minus 3 equals 7, 10 minus 3 equals 7"),
+            ("1,500-1,200 = 300, $9.50 – $3 gives $6.50", "1,500 minus 1,200 equals 300, $9.50 minus $3 gives $6.50"),
+            ("(9 - 2) × 3 - 1 = 20", "(9 minus 2) times 3 minus 1 equals 20"),
+            ("12 - 5 is 7, 2.5-1 is 1.5", "12 minus 5 is 7, 2.5 minus 1 is 1.5"),
+            ("open 9 - 5, 9 - 5 is busy, 9 - 5 is 8 hours", "open 9 to 5, 9 to 5 is busy, 9 to 5 is 8 hours"),
+            ("10 - 12 people, 2019 - 2021 was", "10 to 12 people, 2019 to 2021 was"),
+            ("1-3 = mild, pages 3-5", "1 to 3 equals mild, pages 3 to 5"),
             ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
             ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
             ("No. 5, #3", "Number 5, number 3"),

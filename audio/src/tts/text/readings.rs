@@ -187,6 +187,13 @@ pub(super) fn fraction(words: &Words, found: &Match<'_>) -> Option<String> {
     date(words, "", above, below).or_else(|| Some(format!("{above} slash {below}")))
 }
 
+/// The first figure of a difference and its sign. Only a right result tells "12 - 5 is 7" from "9 - 5 is 8 hours".
+pub(super) fn difference(_: &Words, found: &Match<'_>) -> Option<String> {
+    let value = |n| found.group(n).replace(',', "").parse::<f64>().ok();
+    let error = value(1)? - value(2)? - value(3)?;
+    (error.abs() < 1e-6).then(|| format!("{} minus ", found.group(1)))
+}
+
 pub(super) fn range(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} to {}", found.group(1), found.group(2)))
 }
