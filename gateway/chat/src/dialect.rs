@@ -51,6 +51,17 @@ pub struct PartialCall {
     pub name: String,
     /// JSON text; empty for no arguments.
     pub arguments: String,
+    /// The provider has ended the call.
+    pub ended: bool,
+}
+
+impl PartialCall {
+    /// Whether nothing is missing: the provider says so, or the arguments are a complete object.
+    fn is_whole(&self) -> bool {
+        let arguments = self.arguments.trim();
+        let framed = arguments.starts_with('{') && arguments.ends_with('}');
+        self.ended || (framed && serde_json::from_str::<IgnoredAny>(arguments).is_ok())
+    }
 }
 
 /// An answer, as far as received.
@@ -128,6 +139,11 @@ impl Answer {
         self.calls.len()
     }
 
+    /// Whether nothing of the call at a position is missing.
+    pub fn is_whole(&self, position: usize) -> bool {
+        self.calls.get(position).is_some_and(PartialCall::is_whole)
+    }
+
     /// Changes the call at a position returned by [`Answer::open_call`]. No effect at any other.
     pub fn change_call(&mut self, position: usize, change: impl FnOnce(&mut PartialCall)) -> Outcome {
         let Some(call) = self.calls.get_mut(position) else {
@@ -138,6 +154,23 @@ impl Answer {
         if longest > ARGUMENTS_BYTES_MAX {
             return Err(bug(format!("the arguments of a tool call are longer than {ARGUMENTS_BYTES_MAX} bytes")));
         }
+        Ok(())
+    }
+
+    /// The stream has ended with `[DONE]`. Proxies send that after a broken connection, too: an answer without a stop
+    /// reason is complete only if it says something and all of its calls are whole.
+    pub fn complete_at_done(&mut self) -> Outcome {
+        let broke_off = |words: &str| Err((FailureKind::Transient, format!("the provider ended the answer {words}")));
+        if self.stop.is_none() {
+            // LM Studio ends this way if the conversation is longer than the model's context.
+            if !self.has_said() {
+                return broke_off("without a word");
+            }
+            if !self.calls.iter().all(PartialCall::is_whole) {
+                return broke_off("within a tool call");
+            }
+        }
+        self.complete();
         Ok(())
     }
 

@@ -210,6 +210,7 @@ fn bad_answers_are_named() {
     let many: Vec<Value> =
         (0..40).map(|index| delta(json!({"tool_calls": [{"index": index, "function": {"name": "t"}}]}))).collect();
     let long = delta(json!({"content": "x".repeat(200_000)}));
+    let ended = |chunks: &[Value]| sse(chunks) + "data: [DONE]\n\n";
     let cases = [
         ("data: {oops\n\n".to_owned(), FailureKind::Bug, "malformed"),
         (sse(&[call("{\"a\": "), stop("tool_calls")]), FailureKind::Bug, "no JSON object"),
@@ -224,14 +225,20 @@ fn bad_answers_are_named() {
             "slow down",
         ),
         ("x".repeat(chat_models::sse::LINE_BYTES_MAX + 1), FailureKind::Bug, "longer than"),
-        (sse(&[]) + "data: [DONE]\n\n", FailureKind::Transient, "without a word"),
+        (ended(&[]), FailureKind::Transient, "without a word"),
+        (ended(&[call("")]), FailureKind::Transient, "within a tool call"),
+        (ended(&[call("{\"a\": ")]), FailureKind::Transient, "within a tool call"),
+        (ended(&[call("{}"), many[1].clone()]), FailureKind::Transient, "within a tool call"),
     ];
     for (stream, kind, words) in cases {
         let events = parse(&[stream.as_bytes()]);
         let (got, message) = failure(&events);
         assert_eq!(got, kind, "{message}");
         assert!(message.contains(words), "{message}");
+        assert!(!events.iter().any(|event| matches!(event, ModelEvent::ToolCall(_))), "{events:?}");
     }
+    // Complete calls need no reason to stop.
+    assert_eq!(parse(&[ended(&[call("{}")]).as_bytes()]).last(), Some(&done(StopReason::ToolCalls, 0, 0)));
     // Truncated by length: an incomplete call is not a call.
     let short = sse(&[call("{\"a\": "), stop("length")]);
     assert_eq!(parse(&[short.as_bytes()]), [done(StopReason::Length, 0, 0)]);

@@ -78,10 +78,13 @@ fn follow_ups_call_one_tool_at_a_time_where_that_is_wanted() {
 fn parse(events: &[Value]) -> Vec<ModelEvent> {
     let provider = Responses::new(Options::new("m"));
     let mut parser = provider.parser(provider.render(&asked()).names);
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let mut out = parser.push(stream.as_bytes());
+    let mut out = parser.push(sse(events).as_bytes());
     out.extend(parser.finish());
     out
+}
+
+fn sse(events: &[Value]) -> String {
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
 fn done(stop: StopReason) -> ModelEvent {
@@ -181,4 +184,45 @@ fn ends_that_are_none_are_named() {
         .map(|at| json!({"type": "response.output_item.added", "output_index": at, "item": {"type": "message"}}))
         .collect();
     assert!(matches!(parse(&many)[..], [ModelEvent::Failed { kind: FailureKind::Bug, .. }]));
+}
+
+/// From servers that translate chat completions.
+#[test]
+fn an_end_without_a_status_completes_no_part_of_a_call() {
+    let provider = Responses::new(Options::new("m"));
+    let parse = |events: &[Value]| {
+        let mut parser = provider.parser(provider.render(&asked()).names);
+        parser.push((sse(events) + "data: [DONE]\n\n").as_bytes())
+    };
+    let item = |kind: &str| {
+        json!({"type": kind, "output_index": 0,
+            "item": {"type": "function_call", "call_id": "c", "name": "timer_set", "arguments": ""}})
+    };
+    let piece = |arguments: &str| json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": arguments});
+    let begun = item("response.output_item.added");
+    let cases = [
+        (vec![], "without a word"),
+        (vec![begun.clone()], "within a tool call"),
+        (vec![begun.clone(), piece("{\"sec")], "within a tool call"),
+    ];
+    for (events, words) in cases {
+        let events = parse(&events);
+        let [ModelEvent::Failed { kind: FailureKind::Transient, message }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert!(message.contains(words), "{message}");
+    }
+    // A call is whole with its arguments, or once the server has ended it.
+    let arguments_done = json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": ""});
+    let cases = [
+        (piece("{\"seconds\":5}"), json!({"seconds": 5})),
+        (arguments_done, json!({})),
+        (item("response.output_item.done"), json!({})),
+    ];
+    for (event, arguments) in cases {
+        let call = ToolCall { id: "c".into(), name: "timer.set".into(), arguments };
+        assert_eq!(parse(&[begun.clone(), event]), [ModelEvent::ToolCall(call), done(StopReason::ToolCalls)]);
+    }
+    let delta = json!({"type": "response.output_text.delta", "delta": "Hi"});
+    assert_eq!(parse(&[delta]), [ModelEvent::Text("Hi".into()), done(StopReason::End)]);
 }

@@ -4,7 +4,7 @@
 //! compatible servers; where these matter the code names the server.
 
 use gateway_core::vocab::{FailureKind, StopReason, Usage};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::thoughts::Thoughts;
@@ -96,12 +96,7 @@ struct CacheCounts {
 impl Dialect for Chunks {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
         if data.trim_ascii() == b"[DONE]" {
-            // LM Studio ends this way if the conversation is longer than the model's context.
-            if answer.stop.is_none() && !answer.has_said() {
-                return Err((FailureKind::Transient, "the provider ended the answer without a word".to_owned()));
-            }
-            answer.complete();
-            return Ok(());
+            return answer.complete_at_done();
         }
         self.handle_chunk(dialect::json(data)?, answer)
     }
@@ -163,7 +158,7 @@ impl Chunks {
         // Gemini behind Google's compatible address, and proxies in front of it, number every call 0 or not at all, and
         // send no ids; but each of their calls arrives whole.
         let nameless = new_id.is_none() && brings_a_call(&delta);
-        let known = known.filter(|at| !(nameless && is_whole(*at, answer)));
+        let known = known.filter(|at| !(nameless && answer.is_whole(*at)));
         let position = match known {
             Some(position) => position,
             None => {
@@ -193,17 +188,6 @@ impl Chunks {
             }
         })
     }
-}
-
-/// Whether the arguments of a call are already a complete object.
-fn is_whole(at: usize, answer: &mut Answer) -> bool {
-    let mut whole = false;
-    let looked = answer.change_call(at, |call| {
-        let arguments = call.arguments.trim();
-        let framed = arguments.starts_with('{') && arguments.ends_with('}');
-        whole = framed && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
-    });
-    looked.is_ok() && whole
 }
 
 /// Whether a delta begins a call: it has a name and arguments.

@@ -128,8 +128,7 @@ impl Dialect for Items {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
         if data.trim_ascii() == b"[DONE]" {
             // From servers that translate chat completions.
-            answer.complete();
-            return Ok(());
+            return answer.complete_at_done();
         }
         let event: Event = dialect::json(data)?;
         match event.kind.as_str() {
@@ -141,6 +140,7 @@ impl Dialect for Items {
             }
             "response.function_call_arguments.done" => {
                 let call = self.call(&event, answer)?;
+                answer.change_call(call, |call| call.ended = true)?;
                 set_arguments(call, event.arguments, answer)
             }
             "response.output_item.added" | "response.output_item.done" => {
@@ -261,6 +261,7 @@ impl Items {
                 answer.change_call(call, |call| {
                     call.id = id.unwrap_or_else(|| std::mem::take(&mut call.id));
                     call.name = name.unwrap_or_else(|| std::mem::take(&mut call.name));
+                    call.ended |= done;
                 })?;
                 set_arguments(call, item.arguments, answer)
             }
