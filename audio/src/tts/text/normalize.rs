@@ -39,7 +39,7 @@ const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
 const SIGN: &str = r"(?<![\w)%°])(?<!\d )−(?=\.?\d+(?![\d/]))";
 /// A hyphen or dash with only figures and signs up to the result.
 const DIFFERENCE: &str =
-    r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/()%$£€\d. ]|,\d|times)*(?:=(?! ?\p{L}{2})|equals |makes |gives ))";
+    r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/()%$£€\d. ]|,\d|times)*(?:=(?! ?\p{L}{2})|equals |(?:makes|gives) (?=[-$£€(]?\d)))";
 
 /// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
 fn patterns(words: &Words) -> Vec<(String, Say)> {
@@ -241,7 +241,7 @@ mod tests {
             ("12 - 5 is 7, 2.5-1 is 1.5", "12 minus 5 is 7, 2.5 minus 1 is 1.5"),
             ("open 9 - 5, 9 - 5 is busy, 9 - 5 is 8 hours", "open 9 to 5, 9 to 5 is busy, 9 to 5 is 8 hours"),
             ("10 - 12 people, 2019 - 2021 was", "10 to 12 people, 2019 to 2021 was"),
-            ("1-3 = mild, pages 3-5", "1 to 3 equals mild, pages 3 to 5"),
+            ("1-3 = mild, pages 3-5, 9-5 makes sense", "1 to 3 equals mild, pages 3 to 5, 9 to 5 makes sense"),
             ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
             ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
             ("No. 5, #3", "Number 5, number 3"),
