@@ -139,7 +139,7 @@ fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refus
             "That time has already passed. When should I remind you?",
         )
     };
-    if let Some(instant) = at.parse::<Zoned>().map(|at| at.timestamp()).or_else(|_| at.parse::<Timestamp>()).ok() {
+    if let Ok(instant) = at.parse::<Zoned>().map(|at| at.timestamp()).or_else(|_| at.parse::<Timestamp>()) {
         let at = instant.to_zoned(zone.clone());
         return if at > *now { Ok((at, false)) } else { Err(past()) };
     }

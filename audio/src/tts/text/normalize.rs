@@ -38,8 +38,7 @@ const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
 /// The sign of a figure. That of a fraction is a word, since the fraction becomes words.
 const SIGN: &str = r"(?<![\w)%°])(?<!\d )−(?=\.?\d+(?![\d/]))";
 /// A hyphen or dash with only figures and signs up to the result.
-const DIFFERENCE: &str =
-    r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/()%$£€\d. ]|,\d|times)*(?:=(?! ?\p{L}{2})|equals |(?:makes|gives) (?=[-$£€(]?\d)))";
+const DIFFERENCE: &str = r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/()%$£€\d. ]|,\d|times)*(?:=(?! ?\p{L}{2})|equals |(?:makes|gives) (?=[-$£€(]?\d)))";
 
 /// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
 fn patterns(words: &Words) -> Vec<(String, Say)> {

@@ -13,7 +13,7 @@ use crate::{
     limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
     timers::Timer,
-    vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn, Usage},
+    vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn},
 };
 
 impl Agent {
