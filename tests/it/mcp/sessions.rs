@@ -1,7 +1,7 @@
 //! Sessions of foreign clients: consent by elicitation, resources of servers behind the gateway, and the tools of each
 //! class.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use gateway::control::{Answer, Request};
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome};
@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::up;
 use crate::{
     programs::Programs,
-    world::{USER, World, write_secret},
+    world::{USER, WAIT, World, write_secret},
 };
 
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_sessions.py");
@@ -143,9 +143,15 @@ async fn resources_have_their_servers_prefix_and_news_of_them_pass_through() {
     assert_eq!((&told["uri"], &told["updated"]), (&outer.into(), &outer.into()));
     // The server is asked for its own URI.
     assert_eq!(told["text"], "read test://notes/today");
-    let notes = std::fs::read_to_string(&notes).unwrap();
-    assert!(notes.contains("subscribe test://notes/today"), "{notes}");
-    assert!(notes.contains("unsubscribe test://notes/today"), "{notes}");
+    let noted = || std::fs::read_to_string(&notes).unwrap();
+    // The client does not wait for the second.
+    let both = ["subscribe test://notes/today", "unsubscribe test://notes/today"];
+    let asked = async {
+        while !both.iter().all(|asked| noted().lines().any(|line| line == *asked)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(WAIT, asked).await.is_ok(), "{}", noted());
 }
 
 #[tokio::test(flavor = "multi_thread")]

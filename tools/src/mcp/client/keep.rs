@@ -9,14 +9,12 @@ use rmcp::{
     service::{Subscription, SubscriptionEnd},
 };
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Downstream, News, Now, Offers, State,
     call::McpRunner,
     convert,
-    link::{self, CONNECT_MS_MAX, Link, Running},
-    watch,
+    link::{self, CONNECT_MS_MAX, Link, REQUEST_MS_MAX, Running},
 };
 use crate::{
     registry::{self, RegisterError, Registry},
@@ -35,15 +33,14 @@ const LIST_PAUSE_MS: u64 = 100;
 const LOST_PAUSE_MS: u64 = 1_000;
 /// How long closing may take: a child's input is closed, then it gets a signal, then it is killed.
 const CLOSE_MS_MAX: u64 = 8_000;
-/// Timeout of a list request.
-const LIST_MS_MAX: u64 = 20_000;
 /// How long the last log lines of an exited server may take to arrive.
 const LAST_WORDS_MS: u64 = 200;
 /// Reason shown for a server that is down because its operator restarts it.
 const RESTARTED: &str = "it is started anew";
 
-/// Maintains a server until `stop`.
-pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop: CancellationToken) {
+/// Maintains a server until the gateway stops.
+pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>) {
+    let stop = &server.stop;
     let name = server.config.name.clone();
     let pauses = || {
         ExponentialBuilder::default()
@@ -65,7 +62,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
         let mut went_up = false;
         let mut why = match opened {
             Ok(Ok((running, link))) => {
-                let (why, steady) = serve(&server, running, link, &registry, &stop).await;
+                let (why, steady) = serve(&server, running, link, &registry).await;
                 went_up = server.now.borrow().is_up();
                 if steady || why == RESTARTED {
                     pause = pauses();
@@ -129,8 +126,8 @@ async fn serve(
     mut running: Running,
     link: Arc<Link>,
     registry: &Arc<Registry>,
-    stop: &CancellationToken,
 ) -> (String, bool) {
+    let stop = &server.stop;
     let version = link.version.to_string();
     let mut told = false;
     let mut steady = false;
@@ -142,7 +139,7 @@ async fn serve(
     let ended = watch_end(&link);
     tokio::pin!(ended);
     let why = loop {
-        let listing = timeout(Duration::from_millis(LIST_MS_MAX), list(server, &link));
+        let listing = timeout(Duration::from_millis(REQUEST_MS_MAX), list(server, &link));
         let listed = tokio::select! {
             listed = listing => listed,
             () = &mut ended => break "its connection ended".to_owned(),
@@ -155,7 +152,6 @@ async fn serve(
                 if !told {
                     told = true;
                     tracing::info!(server = server.config.name, version, "an MCP server is up");
-                    watch::again(server, &link).await;
                 }
             }
             Ok(Err(error)) => break format!("it does not list what it has: {error}"),
@@ -207,7 +203,7 @@ async fn subscribe(link: &Link) -> Option<Subscription> {
         return None;
     }
     let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().resources_list_changed();
-    match timeout(Duration::from_millis(LIST_MS_MAX), link.peer.listen(filter.build())).await {
+    match timeout(Duration::from_millis(REQUEST_MS_MAX), link.peer.listen(filter.build())).await {
         Ok(Ok(subscription)) => Some(subscription),
         // It does not announce changes.
         Ok(Err(_)) | Err(_) => None,

@@ -1,6 +1,6 @@
 //! One connection to a server: opening it, and listing what the server offers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, error::Error, sync::Arc, time::Duration};
 
 use rmcp::{
     model::{PaginatedRequestParams, Prompt, ProtocolVersion, Resource, ResourceTemplate, Tool},
@@ -8,7 +8,9 @@ use rmcp::{
         ClientCacheConfig, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError,
         serve_client_with_lifecycle,
     },
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
@@ -25,6 +27,8 @@ use crate::{credentials::INHERITED, mcp::config::Reach};
 
 /// How long a server may take from its start to its first answer; `npx` may have to download it.
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;
+/// Timeout of the gateway's own requests, which are no calls: for lists, for changes, and for the end of these.
+pub(super) const REQUEST_MS_MAX: u64 = 20_000;
 /// Maximum tools, prompts, resources and templates that are accepted from one server, each.
 const LISTED_MAX: usize = 2_000;
 /// Maximum bytes of one line of a child's log.
@@ -54,6 +58,31 @@ pub(super) type Running = RunningService<RoleClient, Handler>;
 /// Opens a connection. `legacy`: without first probing whether the server supports 2026-07-28; some servers fail on the
 /// probe.
 pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Running, Arc<Link>), String> {
+    match &server.config.reach {
+        Reach::Stdio { .. } => {
+            let (child, stderr) = start(&server.config.reach)?;
+            if let Some(stderr) = stderr {
+                server.tracker.spawn(log(server.clone(), stderr));
+            }
+            meet(server, child, legacy).await
+        }
+        Reach::Http { url, headers } => {
+            let transport = StreamableHttpClientTransport::with_client(http_client()?, http(url, headers)?);
+            meet(server, transport, legacy).await
+        }
+    }
+}
+
+/// Both sides introduce themselves.
+pub(super) async fn meet<T, E, A>(
+    server: &Arc<Downstream>,
+    transport: T,
+    legacy: bool,
+) -> Result<(Running, Arc<Link>), String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: Error + Send + Sync + 'static,
+{
     let (routes, changed) = (Arc::new(Routes::default()), Arc::new(Changed::default()));
     let handler = Handler {
         server: Arc::downgrade(server),
@@ -69,19 +98,7 @@ pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Runn
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         }
     };
-    let running = match &server.config.reach {
-        Reach::Stdio { .. } => {
-            let (child, stderr) = start(&server.config.reach)?;
-            if let Some(stderr) = stderr {
-                server.tracker.spawn(log(server.clone(), stderr));
-            }
-            serve_client_with_lifecycle(handler, child, lifecycle).await
-        }
-        Reach::Http { url, headers } => {
-            let transport = StreamableHttpClientTransport::with_client(http_client()?, http(url, headers)?);
-            serve_client_with_lifecycle(handler, transport, lifecycle).await
-        }
-    };
+    let running = serve_client_with_lifecycle(handler, transport, lifecycle).await;
     let running = running.map_err(|error| format!("it did not answer as an MCP server: {error}"))?;
     let peer = running.peer().clone();
     // The gateway caches lists itself and requests them again when they change; the library must not share what it read

@@ -29,7 +29,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::{ask::OnBehalf, call::Failure};
+pub(crate) use self::{ask::OnBehalf, call::Failure, watch::Watch};
 use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
@@ -119,8 +119,9 @@ pub(crate) struct Downstream {
     restart: Notify,
     words: Words,
     last_failure: Mutex<Option<(FailedCall, Instant)>>,
-    watched: Mutex<BTreeMap<String, watch::Watched>>,
+    watched: Mutex<watch::Watched>,
     tracker: TaskTracker,
+    stop: CancellationToken,
     news: broadcast::Sender<News>,
     secrets: Secrets,
 }
@@ -136,7 +137,13 @@ struct Now {
 }
 
 impl Downstream {
-    fn new(config: Server, tracker: TaskTracker, news: broadcast::Sender<News>, secrets: Secrets) -> Self {
+    fn new(
+        config: Server,
+        tracker: TaskTracker,
+        stop: CancellationToken,
+        news: broadcast::Sender<News>,
+        secrets: Secrets,
+    ) -> Self {
         let now = Now {
             state: State::Starting,
             since: Instant::now(),
@@ -153,6 +160,7 @@ impl Downstream {
             last_failure: Mutex::default(),
             watched: Mutex::default(),
             tracker,
+            stop,
             news,
             secrets,
         }
@@ -209,9 +217,9 @@ impl Pool {
         let mut servers = BTreeMap::new();
         for config in configs {
             let secrets = registry.secrets().clone();
-            let server = Arc::new(Downstream::new(config, tracker.clone(), news.clone(), secrets));
+            let server = Arc::new(Downstream::new(config, tracker.clone(), stop.clone(), news.clone(), secrets));
             servers.insert(server.config.name.clone(), server.clone());
-            tracker.spawn(keep::keep(server, registry.clone(), stop.clone()));
+            tracker.spawn(keep::keep(server, registry.clone()));
         }
         Arc::new(Self { servers, prefixes: Prefixes::new(names, flatten), news, stop, tracker })
     }

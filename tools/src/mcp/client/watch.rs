@@ -1,100 +1,137 @@
-//! Resources with subscribers for their changes.
+//! Resources whose changes somebody watches.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use rmcp::model::{SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams};
-use tokio_util::sync::CancellationToken;
+use rmcp::{
+    ServiceError,
+    model::{SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams},
+};
+use tokio::{
+    sync::watch::{Receiver, Sender, channel},
+    time::timeout,
+};
 
-use super::{Downstream, News, link::Link, lock};
+use super::{
+    Downstream, News,
+    link::{Link, REQUEST_MS_MAX},
+    lock,
+};
 
-/// Maximum watched resources of one server.
+/// Maximum watched resources of one server, including those that it is just being asked to let go.
 const WATCHED_MAX: usize = 256;
 
-/// A resource with at least one subscriber.
-pub(super) struct Watched {
-    count: usize,
-    stop: CancellationToken,
+/// The watched resources of a server, by its own URIs. The receivers of a channel are those that watch the resource, its
+/// value is whether the server has been asked to subscribe.
+pub(super) type Watched = BTreeMap<String, Sender<bool>>;
+
+/// A resource is watched for as long as this exists.
+#[derive(Clone)]
+pub(crate) struct Watch(Receiver<bool>);
+
+impl Watch {
+    /// Waits until the server has been asked to subscribe, and has answered if it does so in time; not for a server that
+    /// is not connected.
+    pub(crate) async fn asked(mut self) {
+        // An error: the gateway stops.
+        drop(self.0.wait_for(|asked| *asked).await);
+    }
 }
 
 impl Downstream {
-    /// Adds a subscriber. `false`: too many resources are watched.
-    pub(crate) async fn watch(&self, uri: &str) -> bool {
-        let stop = {
-            let mut watched = lock(&self.watched);
-            if watched.len() >= WATCHED_MAX && !watched.contains_key(uri) {
-                return false;
-            }
-            let entry =
-                watched.entry(uri.to_owned()).or_insert_with(|| Watched { count: 0, stop: CancellationToken::new() });
-            entry.count += 1;
-            (entry.count == 1).then(|| entry.stop.clone())
-        };
-        if let (Some(stop), Some(link)) = (stop, self.link()) {
-            begin(self, &link, uri, stop).await;
+    /// Watches a resource. `None`: too many are watched.
+    pub(crate) fn watch(self: &Arc<Self>, uri: &str) -> Option<Watch> {
+        let mut watched = lock(&self.watched);
+        if let Some(watchers) = watched.get(uri) {
+            return Some(Watch(watchers.subscribe()));
         }
-        true
+        if watched.len() >= WATCHED_MAX {
+            return None;
+        }
+        let (watchers, watch) = channel(false);
+        watched.insert(uri.to_owned(), watchers.clone());
+        self.tracker.spawn(follow(self.clone(), uri.to_owned(), watchers));
+        Some(Watch(watch))
     }
+}
 
-    /// Removes a subscriber.
-    pub(crate) async fn unwatch(&self, uri: &str) {
-        let last = {
-            let mut watched = lock(&self.watched);
-            let Some(entry) = watched.get_mut(uri) else {
-                return;
-            };
-            entry.count -= 1;
-            let last = entry.count == 0;
-            last.then(|| watched.remove(uri)).flatten()
+/// Keeps a resource subscribed over all connections of its server, until nobody watches it or the gateway stops.
+async fn follow(server: Arc<Downstream>, uri: String, watchers: Sender<bool>) {
+    let mut now = server.now.subscribe();
+    loop {
+        let link = now.borrow_and_update().link.clone();
+        let is_other = |other: Option<&Arc<Link>>| other.map(Arc::as_ptr) != link.as_ref().map(Arc::as_ptr);
+        let replaced = async { drop(now.wait_for(|now| is_other(now.link.as_ref())).await) };
+        let stops = tokio::select! {
+            () = hold(&server, link.as_deref(), &uri, &watchers) => false,
+            () = replaced => false,
+            () = server.stop.cancelled() => true,
         };
-        let Some(last) = last else {
+        // While this lock is held nobody begins to watch.
+        let mut watched = lock(&server.watched);
+        if stops || watchers.receiver_count() == 0 {
+            watched.remove(&uri);
             return;
-        };
-        last.stop.cancel();
-        if let Some(link) = self.link().filter(|link| link.can_subscribe && !link.is_modern()) {
-            #[expect(deprecated, reason = "the way before 2026-07-28")]
-            drop(link.peer.unsubscribe(UnsubscribeRequestParams::new(uri)).await);
         }
     }
 }
 
-/// Subscribes to all watched resources again, after a new connection.
-pub(super) async fn again(server: &Arc<Downstream>, link: &Arc<Link>) {
-    let watched: Vec<(String, CancellationToken)> =
-        lock(&server.watched).iter().map(|(uri, watched)| (uri.clone(), watched.stop.clone())).collect();
-    for (uri, stop) in watched {
-        begin(server, link, &uri, stop).await;
+/// Keeps a resource subscribed over one connection, until nobody watches it.
+async fn hold(server: &Downstream, link: Option<&Link>, uri: &str, watchers: &Sender<bool>) {
+    let Some(link) = link.filter(|link| link.can_subscribe) else {
+        watchers.send_replace(true);
+        return watchers.closed().await;
+    };
+    if link.is_modern() {
+        return listen(server, link, uri, watchers).await;
     }
+    #[expect(deprecated, reason = "the way before 2026-07-28")]
+    let subscribing = link.peer.subscribe(SubscribeRequestParams::new(uri));
+    in_time(server, subscribing).await;
+    watchers.send_replace(true);
+    watchers.closed().await;
+    // Who watches from now on waits for the next subscription.
+    watchers.send_replace(false);
+    #[expect(deprecated, reason = "the way before 2026-07-28")]
+    let unsubscribing = link.peer.unsubscribe(UnsubscribeRequestParams::new(uri));
+    in_time(server, unsubscribing).await;
 }
 
-async fn begin(server: &Downstream, link: &Arc<Link>, uri: &str, stop: CancellationToken) {
-    if !link.can_subscribe {
-        return;
-    }
-    if !link.is_modern() {
-        #[expect(deprecated, reason = "the way before 2026-07-28")]
-        let subscribed = link.peer.subscribe(SubscribeRequestParams::new(uri)).await;
-        if let Err(error) = subscribed {
-            tracing::debug!(server = server.config.name, %error, "a resource cannot be watched");
-        }
-        return;
-    }
-    let (link, uri, news, name) = (link.clone(), uri.to_owned(), server.news.clone(), server.config.name.clone());
-    server.tracker.spawn(async move {
-        let filter = SubscriptionFilter::builder().resource_subscription(uri.clone()).build();
-        let Ok(mut subscription) = link.peer.listen(filter).await else {
-            return;
-        };
-        loop {
-            tokio::select! {
-                next = subscription.next() => match next {
-                    Ok(Some(_)) => drop(news.send(News::Updated { server: name.clone(), uri: uri.clone() })),
-                    Ok(None) | Err(_) => return,
-                },
-                () = stop.cancelled() => {
-                    drop(subscription.cancel().await);
-                    return;
+/// As [`hold`], since 2026-07-28.
+async fn listen(server: &Downstream, link: &Link, uri: &str, watchers: &Sender<bool>) {
+    let filter = SubscriptionFilter::builder().resource_subscription(uri).build();
+    let subscription = in_time(server, link.peer.listen(filter)).await;
+    watchers.send_replace(true);
+    let Some(mut subscription) = subscription else {
+        return watchers.closed().await;
+    };
+    loop {
+        tokio::select! {
+            next = subscription.next() => match next {
+                Ok(Some(_)) => {
+                    drop(server.news.send(News::Updated { server: server.config.name.clone(), uri: uri.to_owned() }));
                 }
+                Ok(None) | Err(_) => return watchers.closed().await,
+            },
+            () = watchers.closed() => {
+                watchers.send_replace(false);
+                in_time(server, subscription.cancel()).await;
+                return;
             }
         }
-    });
+    }
 }
+
+/// The result of a request; `None`: it failed, or the server did not answer in time.
+async fn in_time<T>(server: &Downstream, request: impl Future<Output = Result<T, ServiceError>>) -> Option<T> {
+    let why = match timeout(Duration::from_millis(REQUEST_MS_MAX), request).await {
+        Ok(Ok(result)) => return Some(result),
+        Ok(Err(error)) => error.to_string(),
+        Err(elapsed) => elapsed.to_string(),
+    };
+    tracing::debug!(server = server.config.name, why, "a subscription to a resource, or its end, failed");
+    None
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Change notifications for clients.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,10 +14,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::Hub;
-use crate::mcp::client::News;
+use crate::mcp::client::{News, Watch};
 
-/// Resources that a session watches: server and the server's own URI.
-pub(super) type Watched = Mutex<BTreeSet<(String, String)>>;
+/// Resources that a session watches, by server and the server's own URI.
+pub(super) type Watched = Mutex<BTreeMap<(String, String), Watch>>;
 
 /// What a client is notified of: a list that changed, or a resource of a server.
 enum Change {
@@ -52,7 +52,7 @@ impl Changes {
     }
 }
 
-/// Sends these changes to a session of a revision before 2026-07-28, until it ends; then removes its watched resources.
+/// Sends these changes to a session of a revision before 2026-07-28, until it ends.
 pub(super) async fn tell_session(
     hub: &Hub,
     mut changes: Changes,
@@ -68,7 +68,7 @@ pub(super) async fn tell_session(
                 Change::Resources => peer.notify_resource_list_changed().await,
                 Change::Updated(server, uri) => {
                     let outer = hub.pool.prefixes().uri_out(&server, &uri);
-                    if !lock(watched).contains(&(server, uri)) {
+                    if !lock(watched).contains_key(&(server, uri)) {
                         continue;
                     }
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(outer)).await
@@ -84,30 +84,19 @@ pub(super) async fn tell_session(
         () = ended.cancelled() => {}
         () = hub.stop.cancelled() => {}
     }
-    let left = std::mem::take(&mut *lock(watched));
-    for (server, uri) in left {
-        if let Some(server) = hub.pool.server(&server) {
-            server.unwatch(&uri).await;
-        }
-    }
 }
 
 /// Sends a subscription of 2026-07-28 the requested changes, until it is cancelled.
 pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) {
     let mut changes = Changes::of(hub);
     let (accepted, sink) = (context.accepted(), context.sink());
-    let watched: BTreeSet<(String, String)> = accepted
-        .resource_subscriptions
-        .iter()
-        .flatten()
-        .filter_map(|uri| hub.pool.prefixes().uri_in(uri))
-        .map(|(server, uri)| (server.to_owned(), uri.to_owned()))
-        .collect();
-    for (server, uri) in &watched {
-        if let Some(server) = hub.pool.server(server) {
-            server.watch(uri).await;
-        }
-    }
+    let watch = |outer: &String| {
+        let (server, uri) = hub.pool.prefixes().uri_in(outer)?;
+        Some(((server.to_owned(), uri.to_owned()), hub.pool.server(server)?.watch(uri)?))
+    };
+    // Without those of which a server has too many.
+    let uris = accepted.resource_subscriptions.iter().flatten();
+    let watched: BTreeMap<(String, String), Watch> = uris.filter_map(watch).collect();
     let wants = |flag: Option<bool>| flag == Some(true);
     let told = async {
         while let Some(change) = changes.next().await {
@@ -119,7 +108,7 @@ pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) 
                 }
                 Change::Updated(server, uri) => {
                     let outer = hub.pool.prefixes().uri_out(&server, &uri);
-                    if !watched.contains(&(server, uri)) {
+                    if !watched.contains_key(&(server, uri)) {
                         continue;
                     }
                     sink.notify_resource_updated(outer).await
@@ -135,11 +124,6 @@ pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) 
         () = told => {}
         () = context.cancelled() => {}
         () = hub.stop.cancelled() => {}
-    }
-    for (server, uri) in &watched {
-        if let Some(server) = hub.pool.server(server) {
-            server.unwatch(uri).await;
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(deprecated, reason = "revisions before 2026-07-28 have logging and subscriptions to resources")]
 
 use std::{
+    collections::btree_map::Entry,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -150,6 +151,10 @@ fn no_prompt(name: &str) -> ErrorData {
 
 fn no_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri })))
+}
+
+fn too_many() -> ErrorData {
+    ErrorData::internal_error("too many subscriptions", None)
 }
 
 impl ServerHandler for Session {
@@ -377,16 +382,19 @@ impl ServerHandler for Session {
         let (server, uri) = pool.prefixes().uri_in(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
         let key = (server.to_owned(), uri.to_owned());
         let server = self.endpoint.server(server).ok_or_else(|| no_resource(&request.uri))?;
-        {
+        let watch = {
             let mut watched = lock(&self.watched);
-            if watched.len() >= WATCHED_MAX {
-                return Err(ErrorData::invalid_params(format!("at most {WATCHED_MAX} subscriptions"), None));
+            let is_full = watched.len() >= WATCHED_MAX;
+            match watched.entry(key) {
+                Entry::Occupied(entry) => entry.get().clone(),
+                Entry::Vacant(_) if is_full => {
+                    return Err(ErrorData::invalid_params(format!("at most {WATCHED_MAX} subscriptions"), None));
+                }
+                Entry::Vacant(entry) => entry.insert(server.watch(uri).ok_or_else(too_many)?).clone(),
             }
-            if !watched.insert(key) {
-                return Ok(());
-            }
-        }
-        if server.watch(uri).await { Ok(()) } else { Err(ErrorData::internal_error("too many subscriptions", None)) }
+        };
+        watch.asked().await;
+        Ok(())
     }
 
     async fn unsubscribe(
@@ -396,11 +404,7 @@ impl ServerHandler for Session {
     ) -> Result<(), ErrorData> {
         let pool = &self.endpoint.hub.pool;
         let (server, uri) = pool.prefixes().uri_in(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
-        if lock(&self.watched).remove(&(server.to_owned(), uri.to_owned()))
-            && let Some(server) = pool.server(server)
-        {
-            server.unwatch(uri).await;
-        }
+        lock(&self.watched).remove(&(server.to_owned(), uri.to_owned()));
         Ok(())
     }
 

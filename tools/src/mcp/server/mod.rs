@@ -10,6 +10,8 @@ mod lists;
 mod parked;
 mod results;
 mod sessions;
+#[cfg(test)]
+mod watch_tests;
 
 use std::{
     sync::{

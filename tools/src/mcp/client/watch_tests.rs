@@ -1,0 +1,287 @@
+//! Watched resources at servers that answer, and at servers that do not.
+
+use std::{convert::Infallible, sync::Arc};
+
+use hyper::{Request, body::Incoming, service::service_fn};
+use hyper_util::rt::TokioIo;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        DiscoverRequestMethod, DiscoverResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+        ServerConfig,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
+};
+use serde_json::json;
+use tokio::{io::duplex, net::TcpListener, sync::broadcast, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::*;
+use crate::{
+    mcp::{
+        client::{
+            Pool, State,
+            link::{self, Running},
+        },
+        config,
+    },
+    registry::Registry,
+    secret::Secrets,
+};
+
+const URI: &str = "test://notes/today";
+const LIMIT: Duration = Duration::from_millis(REQUEST_MS_MAX);
+
+/// A server with a resource.
+#[derive(Clone)]
+struct Fixture {
+    /// What it was asked.
+    seen: Sender<Vec<String>>,
+    /// How many requests to subscribe or unsubscribe it answers, before it keeps silent.
+    answers: usize,
+    is_modern: bool,
+}
+
+impl Fixture {
+    fn new(answers: usize) -> Self {
+        Self { seen: Sender::new(Vec::new()), answers, is_modern: false }
+    }
+
+    fn see(&self, what: &str) {
+        self.seen.send_modify(|seen| seen.push(what.to_owned()));
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.seen.borrow().iter().filter(|seen| *seen == what).count()
+    }
+
+    /// Waits until it has seen this as often as that.
+    async fn has_seen(&self, what: &str, times: usize) {
+        let mut seen = self.seen.subscribe();
+        drop(seen.wait_for(|seen| seen.iter().filter(|seen| *seen == what).count() >= times).await);
+    }
+
+    async fn answer(&self, what: &str) -> Result<(), ErrorData> {
+        self.see(what);
+        if self.count("subscribe") + self.count("unsubscribe") > self.answers {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+impl ServerHandler for Fixture {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe();
+        ServerConfig::new(capabilities.build())
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let refused = ErrorData::method_not_found::<DiscoverRequestMethod>();
+        let versions = self.supported_protocol_versions().into_owned();
+        self.is_modern.then(|| DiscoverResult::from_server_info(versions, self.get_info())).ok_or(refused)
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
+        self.see("initialized");
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(Vec::new()))
+    }
+
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answer("subscribe").await
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answer("unsubscribe").await
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.see("listen");
+        drop(context.sink().notify_resource_updated(URI).await);
+        context.cancelled().await;
+        self.see("cancelled");
+        Ok(())
+    }
+}
+
+/// A server of the configuration; nothing connects to it.
+fn downstream() -> Arc<Downstream> {
+    let file = json!({ "mcpServers": { "notes": { "url": "http://127.0.0.1:9" } } }).to_string();
+    let config = config::check_file(&file, &|_| None).unwrap().remove(0);
+    let (tracker, news) = (TaskTracker::new(), broadcast::channel(8).0);
+    Arc::new(Downstream::new(config, tracker, CancellationToken::new(), news, Secrets::default()))
+}
+
+/// Connects it with the fixture.
+async fn connect(server: &Arc<Downstream>, fixture: &Fixture) -> Running {
+    let (near, far) = duplex(64 * 1024);
+    let served = rmcp::serve_server(fixture.clone(), far);
+    tokio::spawn(async move { drop(served.await.unwrap().waiting().await) });
+    let (running, link) = link::meet(server, near, !fixture.is_modern).await.unwrap();
+    assert_eq!(link.is_modern(), fixture.is_modern);
+    server.now.send_modify(|now| now.link = Some(link));
+    running
+}
+
+/// Waits until nobody takes care of a watched resource any more.
+async fn nothing_watched(server: &Downstream) {
+    server.tracker.close();
+    server.tracker.wait().await;
+    assert!(lock(&server.watched).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_asked_once_for_all_that_watch_and_let_go_after_the_last() {
+    let (server, fixture) = (downstream(), Fixture::new(usize::MAX));
+    let _running = connect(&server, &fixture).await;
+    let first = server.watch(URI).unwrap();
+    first.clone().asked().await;
+    let second = server.watch(URI).unwrap();
+    second.clone().asked().await;
+    drop(first);
+    assert_eq!(*fixture.seen.borrow(), ["initialized", "subscribe"]);
+    drop(second);
+    nothing_watched(&server).await;
+    assert_eq!(*fixture.seen.borrow(), ["initialized", "subscribe", "unsubscribe"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_again_before_the_server_was_let_go_is_subscribed_again() {
+    let (server, fixture) = (downstream(), Fixture::new(usize::MAX));
+    let _running = connect(&server, &fixture).await;
+    server.watch(URI).unwrap().asked().await;
+    fixture.has_seen("unsubscribe", 1).await;
+    let again = server.watch(URI).unwrap();
+    fixture.has_seen("subscribe", 2).await;
+    drop(again);
+    nothing_watched(&server).await;
+    assert_eq!(fixture.count("unsubscribe"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_holds_up_a_watch_and_its_end_for_a_limited_time() {
+    let (server, fixture) = (downstream(), Fixture::new(0));
+    let _running = connect(&server, &fixture).await;
+    let began = Instant::now();
+    server.watch(URI).unwrap().asked().await;
+    assert_eq!(began.elapsed().as_secs(), LIMIT.as_secs());
+    nothing_watched(&server).await;
+    assert_eq!(fixture.count("unsubscribe"), 1);
+    assert_eq!(began.elapsed().as_secs(), 2 * LIMIT.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_watched_without_a_connection_is_subscribed_with_each_new_one() {
+    let (server, fixture) = (downstream(), Fixture::new(1));
+    let watch = server.watch(URI).unwrap();
+    watch.clone().asked().await;
+    let first = connect(&server, &fixture).await;
+    fixture.has_seen("subscribe", 1).await;
+    let second = connect(&server, &fixture).await;
+    // It is not answered any more.
+    fixture.has_seen("subscribe", 2).await;
+    let _third = connect(&server, &fixture).await;
+    fixture.has_seen("subscribe", 3).await;
+    drop((first, second));
+    // The gateway stops: nothing is waited for.
+    let began = Instant::now();
+    server.stop.cancel();
+    nothing_watched(&server).await;
+    assert_eq!(began.elapsed().as_secs(), 0);
+    drop(watch);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_listened_to_until_nobody_watches() {
+    let (server, mut fixture) = (downstream(), Fixture::new(0));
+    fixture.is_modern = true;
+    let _running = connect(&server, &fixture).await;
+    let mut news = server.news.subscribe();
+    let watch = server.watch(URI).unwrap();
+    watch.clone().asked().await;
+    let updated = News::Updated { server: "notes".to_owned(), uri: URI.to_owned() };
+    assert_eq!(news.recv().await, Ok(updated));
+    drop(watch);
+    fixture.has_seen("cancelled", 1).await;
+    nothing_watched(&server).await;
+    assert_eq!(*fixture.seen.borrow(), ["listen", "cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_maximum_only_what_is_watched_already_can_be_watched() {
+    let server = downstream();
+    let mut watches: Vec<_> = (0..WATCHED_MAX).map(|n| server.watch(&format!("test://{n}")).unwrap()).collect();
+    assert!(server.watch(URI).is_none());
+    watches.push(server.watch("test://0").unwrap());
+    drop(watches);
+    nothing_watched(&server).await;
+    assert!(server.watch(URI).is_some());
+}
+
+/// Serves the fixture over HTTP; returns its address.
+async fn serve(fixture: Fixture) -> String {
+    let service = StreamableHttpService::new(
+        move || Ok(fixture.clone()),
+        Arc::new(LocalSessionManager::default()),
+        StreamableHttpServerConfig::default(),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service = service.clone();
+            let answer = service_fn(move |request: Request<Incoming>| {
+                let service = service.clone();
+                async move { Ok::<_, Infallible>(service.handle(request).await) }
+            });
+            let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+            tokio::spawn(async move { drop(served.await) });
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// Real connections: their clock is the real one. It is a limit here, and nothing waits for it to pass.
+#[tokio::test]
+async fn a_server_that_does_not_answer_a_subscription_is_restarted_all_the_same() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let fixture = Fixture::new(1);
+    let file = json!({ "mcpServers": { "notes": { "url": serve(fixture.clone()).await } } }).to_string();
+    let registry = Arc::new(Registry::new());
+    let pool = Pool::start(config::check_file(&file, &|_| None).unwrap(), None, &registry);
+    let watch = pool.server("notes").unwrap().watch(URI).unwrap();
+    let restarted = async {
+        fixture.has_seen("subscribe", 1).await;
+        for connection in 2..=3 {
+            let status = pool.restart("notes").await.unwrap();
+            assert!(matches!(status.state, State::Up(_)), "{status:?}");
+            fixture.has_seen("subscribe", connection).await;
+        }
+    };
+    timeout(LIMIT, restarted).await.expect("it is not waited for");
+    assert_eq!(fixture.count("initialized"), 3);
+    drop(watch);
+    pool.stop().await;
+}
