@@ -8,6 +8,7 @@ mod pauses;
 mod questions;
 mod sides;
 mod tables;
+mod turned;
 
 use std::{
     collections::{BTreeSet, HashMap},

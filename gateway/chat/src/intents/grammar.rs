@@ -231,7 +231,9 @@ impl Grammar {
 
     /// The best reading of each side for the words as one command, the best first.
     fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, repair: bool, sides: Sides<'_>) -> Vec<Found> {
-        let starts = openings(utterance.view(end), start);
+        let mut starts = openings(utterance.view(end), start);
+        // "si", which may be "yes", is no "if" before words as written only.
+        starts.retain(|at| !repair || *at == start || !self.language.is_telling(&utterance.words[*at - 1].text));
         let ends = endings(utterance, start, end);
         let mut best: Vec<Found> = Vec::new();
         for ending in ends {

@@ -1,5 +1,7 @@
 //! Matches one utterance against one compiled template and weighs the evidence.
 
+mod text;
+
 use serde_json::{Number, Value};
 
 use super::{
@@ -14,10 +16,6 @@ use super::{
 /// Steps before a template is abandoned: one with many optional parts and free texts could otherwise take exponential
 /// time.
 const STEPS_MAX: u32 = 3_000;
-/// Longest free text that is followed by more words: "the {door code} note".
-const INNER_TEXT_WORDS_MAX: usize = 5;
-/// Longest free text that may open a sentence.
-const LEADING_TEXT_WORDS_MAX: usize = 2;
 /// Evidence required of a sentence of fixed words and typed slots: one full-weight word.
 const EVIDENCE_MIN: f32 = 1.0;
 /// Evidence required next to a free text or a misrecognised word, which could be anything.
@@ -223,29 +221,39 @@ impl<'a> Run<'a> {
         if here.is_empty() {
             return;
         }
+        let language = self.view.language();
         let repaired = |gain: f32| Evidence {
             found: evidence.found + gain,
             repairs: evidence.repairs + 1,
             dictated: false,
             ..evidence
         };
-        let small = phonetic::small_cost();
-        let strict = self.repairs_max <= REPAIRS_FREE_MAX;
-        if let Some(cost) = phonetic::cost(word, here, strict, &self.view.language().kinds) {
-            self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
-        } else if self.view.language().is_small(word) && self.view.language().is_small(here) {
-            self.step(op + 1, at + 1, repaired(self.weight(word) - small));
-        }
-        if let Some(cost) = phonetic::split_cost(word, here, next, &self.view.language().kinds) {
+        if let Some(cost) = phonetic::split_cost(word, here, next, &language.kinds) {
             self.step(op + 1, at + 2, repaired(self.weight(word) - cost));
         }
-        // An article skipped before a missing word belongs to the text after it.
-        let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
-        let skipped = at.checked_sub(1).is_some_and(|before| self.view.language().is_skippable(self.view.text(before)));
-        if self.view.language().is_small(word) && !(before_text && skipped) {
-            self.step(op + 1, at, repaired(-small));
+        // "do set a timer" is an emphasis.
+        if here == "do" && next == word && !language.is_small(word) {
+            self.step(op, at + 1, repaired(0.0));
         }
-        if self.view.language().is_small(here) || matches!(here, "they" | "their") {
+        if language.is_telling(here) {
+            return;
+        }
+        let small = phonetic::small_cost();
+        if !language.is_telling(word) {
+            let strict = self.repairs_max <= REPAIRS_FREE_MAX;
+            if let Some(cost) = phonetic::cost(word, here, strict, &language.kinds) {
+                self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
+            } else if language.is_small(word) && language.is_small(here) {
+                self.step(op + 1, at + 1, repaired(self.weight(word) - small));
+            }
+            // An article skipped before a missing word belongs to the text after it.
+            let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
+            let skipped = at.checked_sub(1).is_some_and(|before| language.is_skippable(self.view.text(before)));
+            if language.is_small(word) && !(before_text && skipped) {
+                self.step(op + 1, at, repaired(-small));
+            }
+        }
+        if language.is_small(here) || matches!(here, "they" | "their") {
             self.step(op, at + 1, repaired(-small));
         }
     }
@@ -356,58 +364,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
-        let view = self.view;
-        let kinds = &view.language().kinds;
-        // Before all fixed words, free text is a name at most: "green tea timer", but not "he set the egg timer".
-        let leading = evidence.found == 0.0;
-        let longest = if leading {
-            (at + LEADING_TEXT_WORDS_MAX).min(view.end)
-        } else if self.only_words_follow(op) {
-            (at + INNER_TEXT_WORDS_MAX).min(view.end)
-        } else {
-            view.end
-        };
-        // A name between fixed words does not begin with "of", which is a misrecognised article.
-        if longest < view.end && kinds.before_names.contains(&view.text(at)) {
-            return;
-        }
-        for end in at + 1..=longest {
-            // Free text could be anything, the whole command too.
-            if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
-                return;
-            }
-            let words = &view.utterance.words[at..end];
-            // A text of only small words is a fragment of a sentence.
-            let small = words.iter().filter(|word| self.weight(&word.text) < 1.0);
-            let small = small.count();
-            let torn = small > 0 || self.view.language().is_skippable(view.text(end));
-            // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
-            let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
-            let no_name = named && kinds.pronouns.contains(&view.text(at));
-            if small == words.len() || (leading && torn) || no_name {
-                continue;
-            }
-            let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
-            self.captured.push((&slot.property, Captured::Text(at, end)));
-            self.step(op + 1, end, evidence);
-            self.captured.pop();
-        }
-    }
-
-    /// Whether fixed words and no further slot must follow this instruction.
-    fn only_words_follow(&self, op: usize) -> bool {
-        let mut words = false;
-        for later in self.program.iter().skip(op + 1) {
-            match later {
-                Op::Slot(_) => return false,
-                Op::Word(word) => words |= !self.view.language().is_article(word),
-                _ => {}
-            }
-        }
-        words
-    }
-
     fn value(&self, captured: &Captured) -> Value {
         let utterance = self.view.utterance;
         match captured {
@@ -418,24 +374,6 @@ impl<'a> Run<'a> {
                 Value::String(if self.is_purchase(*start, *end) { format!("buy{}", &text[2..]) } else { text })
             }
         }
-    }
-
-    /// "note: by milk", "remind me to by milk": a to-do begins with a verb, which "by" is not. "Note: by Friday" and
-    /// "by the door" may be meant as written.
-    fn is_purchase(&self, start: usize, end: usize) -> bool {
-        let view = self.view;
-        if !view.language().is_english() {
-            return false;
-        }
-        let to_do = start.checked_sub(1).is_some_and(|before| matches!(view.text(before), "to" | "note"));
-        let next = start + 1;
-        to_do
-            && view.text(start) == "by"
-            && next < end
-            && view.numbers(next).next().is_none()
-            && !matches!(view.text(next), "the" | "then" | "now" | "this" | "that" | "next" | "and")
-            && clock::read_when(view, next).is_empty()
-            && clock::read_date(view, next).is_empty()
     }
 
     fn finish(&mut self, at: usize, evidence: Evidence) {
@@ -488,10 +426,6 @@ fn number(value: f64, integer: bool) -> Option<Value> {
         return None;
     }
     Number::from_f64(value).map(Value::Number)
-}
-
-fn skip_articles(view: View<'_>, at: usize) -> usize {
-    (at..view.end).find(|at| !view.language().is_article(view.text(*at))).unwrap_or(view.end)
 }
 
 /// Whether a template has free text.

@@ -6,7 +6,8 @@
 //!
 //! A recogniser writes "red my notes" and drops articles. Only a sentence that matches no template as written is read
 //! again with words replaced by similar-sounding ones (`phonetic`). Each replacement reduces the evidence, and next to a
-//! free text there is at most one. Free text itself is not changed, with one exception: in a to-do that begins with
+//! free text there is at most one. Words that make the opposite of a sentence or a question of it ("not", "did") are never
+//! repaired: a sentence with one matches as written or not at all. Free text itself is not changed, with one exception: in a to-do that begins with
 //! "by" that word becomes "buy".
 //!
 //! Each language has its tables (`language`), English, German, Spanish and French so far; in any other one a tool's
@@ -339,6 +340,39 @@ mod tests {
             assert_eq!(found.vocabulary.len(), sentences, "{text}");
         }
         assert_eq!(match_command("..."), None);
+    }
+
+    #[test]
+    fn a_negation_or_a_question_is_never_repaired_to_a_command() {
+        let understood = |language: &str, template: &str, sentence: &str| {
+            let phrases = vec![Phrases { language: language.into(), templates: vec![template.into()] }];
+            let input_schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+            let tool = ToolSpec { name: "a.b".into(), input_schema, phrases, ..ToolSpec::default() };
+            is_understood(&Arc::new(tool), language, sentence)
+        };
+        let english = "cancel [all] [my] timers";
+        for sentence in [
+            "Do not cancel my timers.",
+            "Did you cancel my timers?",
+            "If I cancel my timers.",
+            "How to cancel my timers.",
+        ] {
+            assert!(!understood("en", english, sentence), "{sentence}");
+        }
+        for sentence in ["Cancel in my timers.", "Do cancel my timers.", "Can sell my timers."] {
+            assert!(understood("en", english, sentence), "{sentence}");
+        }
+        let german = "lösche die notiz über {text:name}";
+        assert!(understood("de", german, "Lösche die Notiz über Milch."));
+        for sentence in ["Lösche nicht die Notiz über Milch.", "Lösche die Notiz über Milch nicht, bitte."] {
+            assert!(!understood("de", german, sentence), "{sentence}");
+        }
+        assert!(!understood("de", "zeig meine notizen", "Zeig keine Notizen."));
+        assert!(!understood("es", "cancela el temporizador", "No canceles el temporizador."));
+        assert!(!understood("fr", "arrête le minuteur", "N'arrête pas le minuteur."));
+        // A template's own words match as written.
+        assert!(understood("en", "do not wake me", "Do not wake me."));
+        assert!(!understood("en", "do not wake me", "Do wake me."));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) static LANGUAGE: Language = Language {
             "c", "cet", "cette", "ces", "cela", "ca", "quel", "quelle", "quels", "quelles", "comment", "quand",
             "combien", "qui", "si", "ne", "n", "pas", "se", "s", "plus",
         ],
+        negations: &["ne", "n", "pas", "jamais", "sans"],
+        questions: &["si", "quand", "qui", "comment", "pourquoi", "ai", "as", "il", "elle", "on"],
         skippable: &["juste", "vite", "maintenant", "donc"],
         before_names: &["de", "d", "du", "et", "a", "pour", "sur", "en"],
         pronouns: &["il", "elle", "eux"],

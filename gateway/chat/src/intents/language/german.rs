@@ -34,6 +34,8 @@ pub(super) static LANGUAGE: Language = Language {
             "wir", "uns", "dies", "dieser", "diese", "was", "welche", "welcher", "welches", "wie", "wann", "wer", "wo",
             "so", "dann", "wenn", "nicht", "dass", "daran", "nach", "noch", "gibt", "sag",
         ],
+        negations: &["nicht", "kein", "keine", "keinen", "keinem", "keiner", "nie", "niemals", "ohne"],
+        questions: &["ob", "wenn", "wann", "wer", "wie", "wo", "warum", "hab", "habe", "hat", "haben"],
         skippable: &["bitte", "mal", "einfach", "schnell", "vielleicht", "jetzt", "doch", "eigentlich"],
         before_names: &["von", "aus", "und", "zu", "fur", "auf", "uber", "nach"],
         pronouns: &["es", "sie", "ihn"],

@@ -52,6 +52,9 @@ pub(super) struct Kinds {
     pub articles: &'static [&'static str],
     /// Function words, which are no evidence by themselves.
     pub small: &'static [&'static str],
+    /// Words that make the opposite of a sentence, a question or a condition: none was misheard, lost or inserted.
+    pub negations: &'static [&'static str],
+    pub questions: &'static [&'static str],
     /// Words without meaning anywhere in a command.
     pub skippable: &'static [&'static str],
     /// Words with which no name begins.
@@ -266,6 +269,15 @@ impl Language {
 
     pub fn is_small(&self, word: &str) -> bool {
         self.kinds.small.contains(&word)
+    }
+
+    /// Whether a sentence without this word says something else.
+    pub fn is_telling(&self, word: &str) -> bool {
+        self.is_negation(word) || self.kinds.questions.contains(&word)
+    }
+
+    pub fn is_negation(&self, word: &str) -> bool {
+        self.kinds.negations.contains(&word)
     }
 
     pub fn is_article(&self, word: &str) -> bool {

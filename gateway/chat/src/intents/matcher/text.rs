@@ -1,0 +1,99 @@
+//! Free text in a template.
+
+use super::{Captured, Evidence, Mode, Run};
+use crate::intents::{
+    clock,
+    template::{Op, Slot, SlotKind},
+    utterance::View,
+    words::Word,
+};
+
+/// Longest free text that is followed by more words: "the {door code} note".
+const INNER_TEXT_WORDS_MAX: usize = 5;
+/// Longest free text that may open a sentence.
+const LEADING_TEXT_WORDS_MAX: usize = 2;
+
+impl<'a> Run<'a> {
+    pub(super) fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
+        let view = self.view;
+        let kinds = &view.language().kinds;
+        // Before all fixed words, free text is a name at most: "green tea timer", but not "he set the egg timer".
+        let leading = evidence.found == 0.0;
+        let longest = if leading {
+            (at + LEADING_TEXT_WORDS_MAX).min(view.end)
+        } else if self.only_words_follow(op) {
+            (at + INNER_TEXT_WORDS_MAX).min(view.end)
+        } else {
+            view.end
+        };
+        // A name between fixed words does not begin with "of", which is a misrecognised article.
+        if longest < view.end && kinds.before_names.contains(&view.text(at)) {
+            return;
+        }
+        for end in at + 1..=longest {
+            // Free text could be anything, the whole command too.
+            if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
+                return;
+            }
+            let words = &view.utterance.words[at..end];
+            // A text of only small words is a fragment of a sentence.
+            let small = words.iter().filter(|word| self.weight(&word.text) < 1.0);
+            let small = small.count();
+            let torn = small > 0 || self.view.language().is_skippable(view.text(end));
+            // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
+            let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
+            let no_name = named && kinds.pronouns.contains(&view.text(at));
+            if small == words.len() || (leading && torn) || no_name || is_refused(view, slot, words) {
+                continue;
+            }
+            let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
+            self.captured.push((&slot.property, Captured::Text(at, end)));
+            self.step(op + 1, end, evidence);
+            self.captured.pop();
+        }
+    }
+
+    /// Whether fixed words and no further slot must follow this instruction.
+    fn only_words_follow(&self, op: usize) -> bool {
+        let mut words = false;
+        for later in self.program.iter().skip(op + 1) {
+            match later {
+                Op::Slot(_) => return false,
+                Op::Word(word) => words |= !self.view.language().is_article(word),
+                _ => {}
+            }
+        }
+        words
+    }
+
+    /// "note: by milk", "remind me to by milk": a to-do begins with a verb, which "by" is not. "Note: by Friday" and
+    /// "by the door" may be meant as written.
+    pub(super) fn is_purchase(&self, start: usize, end: usize) -> bool {
+        let view = self.view;
+        if !view.language().is_english() {
+            return false;
+        }
+        let to_do = start.checked_sub(1).is_some_and(|before| matches!(view.text(before), "to" | "note"));
+        let next = start + 1;
+        to_do
+            && view.text(start) == "by"
+            && next < end
+            && view.numbers(next).next().is_none()
+            && !matches!(view.text(next), "the" | "then" | "now" | "this" | "that" | "next" | "and")
+            && clock::read_when(view, next).is_empty()
+            && clock::read_date(view, next).is_empty()
+    }
+}
+
+/// Whether a negation is at an edge of what is looked for, and so belongs to the command: "lösche die Notiz über Milch
+/// nicht".
+fn is_refused(view: View<'_>, slot: &Slot, words: &[Word]) -> bool {
+    let language = view.language();
+    let mut edges = words.iter().map(|word| word.text.as_str()).filter(|word| !language.is_skippable(word));
+    let is_negation = |word: Option<&str>| word.is_some_and(|word| language.is_negation(word));
+    slot.kind == SlotKind::Text { dictated: false } && (is_negation(edges.next()) || is_negation(edges.next_back()))
+}
+
+fn skip_articles(view: View<'_>, at: usize) -> usize {
+    (at..view.end).find(|at| !view.language().is_article(view.text(*at))).unwrap_or(view.end)
+}
