@@ -1,7 +1,8 @@
 //! Times, dates and appointments in words, resolved against the moment of speaking.
 //!
 //! Without "am" or "pm" an hour means its next occurrence today; on another day, hours from one to
-//! six are in the afternoon and the others in the morning or at noon. A day without an hour means nine o'clock.
+//! six are in the afternoon and the others in the morning or at noon. A day without an hour means nine o'clock. The hours
+//! behind midnight belong to the night before: "tomorrow night at one" is of the day after.
 
 use jiff::{
     SignedDuration, ToSpan,
@@ -10,10 +11,13 @@ use jiff::{
 
 use super::{
     duration,
-    language::{DayPart, Whence},
+    language::{DayPart, Half, Whence},
     utterance::View,
     words::Kind,
 };
+
+/// The hour at which a night is over.
+const MORNING: i8 = 6;
 
 /// Readings of a time of day as `HH:MM`, longest first.
 pub(super) fn read_time(view: View<'_>, at: usize) -> Vec<(usize, String)> {
@@ -57,11 +61,24 @@ struct Clock {
     exact: bool,
 }
 
-/// A part of the day: the half of the day it implies for an hour, and its default hour.
+/// A part of the day, and its default hour.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    afternoon: bool,
+    half: Half,
     hour: i8,
+}
+
+impl Part {
+    /// The hour of the day.
+    fn hour_of(self, clock: Clock) -> i8 {
+        match (self.half, clock.hour) {
+            (_, hour) if clock.exact => hour,
+            (Half::Morning | Half::Night(_), 12) => 0,
+            (Half::Morning, hour) | (_, hour @ 12) | (Half::Midday, hour @ 10..) => hour,
+            (Half::Night(early), hour) if hour <= early => hour,
+            (_, hour) => hour + 12,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,11 +102,12 @@ impl Plan {
                 _ => Some(when),
             };
         };
-        let hour = match self.part {
-            Some(part) if part.afternoon && clock.hour < 12 && !clock.exact => clock.hour + 12,
-            Some(part) if !part.afternoon && clock.hour == 12 && !clock.exact => 0,
-            _ => clock.hour,
-        };
+        let hour = self.part.map_or(clock.hour, |part| part.hour_of(clock));
+        if let Some(Part { half: Half::Night(_), .. }) = self.part
+            && hour < MORNING
+        {
+            return self.behind_midnight(now, time(hour, clock.minute)?);
+        }
         let exact = clock.exact || self.part.is_some();
         if exact {
             let when = self.date.unwrap_or(today).to_datetime(time(hour, clock.minute)?);
@@ -111,6 +129,15 @@ impl Plan {
                 next.or_else(tomorrow)
             }
         }
+    }
+
+    /// The time in the night that follows the day, or in the one that goes on.
+    fn behind_midnight(self, now: DateTime, time: Time) -> Option<DateTime> {
+        let today = now.date();
+        let date = self.date.unwrap_or(today);
+        let goes_on = date == today && now.hour() < MORNING && today.to_datetime(time) > now;
+        let date = if goes_on { date } else { date.checked_add(1.day()).ok()? };
+        Some(date.to_datetime(time))
     }
 }
 
@@ -158,8 +185,8 @@ fn part(view: View<'_>, at: usize, plan: Plan) -> Option<(usize, Part, bool)> {
     let parts = view.language().clock.parts.iter();
     let fits = |part: &&DayPart| part.when != Whence::BehindDate || plan.date.is_some();
     let found = parts.filter(fits).filter_map(|part| Some((view.phrase(at, part.words)?, part)));
-    let (end, DayPart { afternoon, hour, when, .. }) = found.max_by_key(|(end, _)| *end)?;
-    Some((end, Part { afternoon: *afternoon, hour: *hour }, *when == Whence::Today))
+    let (end, DayPart { half, hour, when, .. }) = found.max_by_key(|(end, _)| *end)?;
+    Some((end, Part { half: *half, hour: *hour }, *when == Whence::Today))
 }
 
 /// A time without its end: one past its last word, hour, minute, whether the half of the day is known, and whether it
@@ -405,12 +432,51 @@ mod tests {
             ("at six thirty", "2026-05-13T18:30"),
             ("at 12 am", "2026-05-14T00:00"),
             ("on the twenty first of december", "2026-12-21T09:00"),
+            ("at three at night", "2026-05-14T03:00"),
+            ("tonight at twelve", "2026-05-14T00:00"),
+            ("at twelve tonight", "2026-05-14T00:00"),
+            ("at half past twelve tonight", "2026-05-14T00:30"),
+            ("tonight at midnight", "2026-05-14T00:00"),
+            ("tonight at three", "2026-05-14T03:00"),
+            ("tonight at 2:30", "2026-05-14T02:30"),
+            ("tonight at 2 am", "2026-05-14T02:00"),
+            ("tonight at five", "2026-05-13T17:00"),
+            ("tonight at eleven", "2026-05-13T23:00"),
+            ("tonight", "2026-05-13T20:00"),
+            ("tomorrow night at one", "2026-05-15T01:00"),
+            ("tomorrow night at ten", "2026-05-14T22:00"),
+            ("at quarter to one tomorrow night", "2026-05-15T00:45"),
+            ("friday night at twelve", "2026-05-16T00:00"),
+            ("at five in the night", "2026-05-14T05:00"),
+            ("this evening at twelve", "2026-05-14T00:00"),
+            ("at six in the evening", "2026-05-13T18:00"),
+            ("at twelve in the afternoon", "2026-05-14T12:00"),
         ];
         for (source, expected) in cases {
             assert_eq!(read(source, read_when).as_deref(), Some(expected), "{source}");
         }
         for source in ["five", "at", "the third", "this", "morning", "at 25", "today", "may"] {
             assert_eq!(read(source, read_when), None, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_night_that_has_begun_goes_on() {
+        let at = |source: &str, hour: i8| {
+            let now = jiff::civil::date(2026, 5, 13).at(hour, 30, 0, 0);
+            let utterance = Utterance::new(source, now, Language::english());
+            read_when(utterance.view(usize::MAX), 0).into_iter().next().map(|(_, when)| when)
+        };
+        for (source, hour, expected) in [
+            ("at three at night", 1, "2026-05-13T03:00"),
+            ("tonight at three", 1, "2026-05-13T03:00"),
+            ("tonight at three", 4, "2026-05-14T03:00"),
+            ("tonight at twelve", 1, "2026-05-14T00:00"),
+            ("tonight at nine", 1, "2026-05-13T21:00"),
+            ("tomorrow night at three", 1, "2026-05-15T03:00"),
+            ("at three at night", 23, "2026-05-14T03:00"),
+        ] {
+            assert_eq!(at(source, hour).as_deref(), Some(expected), "{source} at {hour}:30");
         }
     }
 

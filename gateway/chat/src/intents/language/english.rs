@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Kinds, Language, LengthWords, NumberWords, Samples,
-    SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
+    Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::english);
 
-const fn part(words: &'static str, afternoon: bool, hour: i8, when: Whence) -> DayPart {
-    DayPart { words, afternoon, hour, when }
+const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+    DayPart { words, half, hour, when }
 }
 
 pub(super) static LANGUAGE: Language = Language {
@@ -214,23 +214,23 @@ pub(super) static LANGUAGE: Language = Language {
         am: &["am", "a m"],
         pm: &["pm", "p m"],
         parts: &[
-            part("tonight", true, 20, Whence::Today),
-            part("this morning", false, 9, Whence::Today),
-            part("this afternoon", true, 15, Whence::Today),
-            part("this evening", true, 19, Whence::Today),
-            part("this night", true, 21, Whence::Today),
-            part("in the morning", false, 9, Whence::Any),
-            part("in the afternoon", true, 15, Whence::Any),
-            part("in the evening", true, 19, Whence::Any),
-            part("in the night", true, 21, Whence::Any),
-            part("at morning", false, 9, Whence::Any),
-            part("at afternoon", true, 15, Whence::Any),
-            part("at evening", true, 19, Whence::Any),
-            part("at night", true, 21, Whence::Any),
-            part("morning", false, 9, Whence::BehindDate),
-            part("afternoon", true, 15, Whence::BehindDate),
-            part("evening", true, 19, Whence::BehindDate),
-            part("night", true, 21, Whence::BehindDate),
+            part("tonight", Half::Night(4), 20, Whence::Today),
+            part("this morning", Half::Morning, 9, Whence::Today),
+            part("this afternoon", Half::Afternoon, 15, Whence::Today),
+            part("this evening", Half::Night(0), 19, Whence::Today),
+            part("this night", Half::Night(5), 21, Whence::Today),
+            part("in the morning", Half::Morning, 9, Whence::Any),
+            part("in the afternoon", Half::Afternoon, 15, Whence::Any),
+            part("in the evening", Half::Night(0), 19, Whence::Any),
+            part("in the night", Half::Night(5), 21, Whence::Any),
+            part("at morning", Half::Morning, 9, Whence::Any),
+            part("at afternoon", Half::Afternoon, 15, Whence::Any),
+            part("at evening", Half::Night(0), 19, Whence::Any),
+            part("at night", Half::Night(5), 21, Whence::Any),
+            part("morning", Half::Morning, 9, Whence::BehindDate),
+            part("afternoon", Half::Afternoon, 15, Whence::BehindDate),
+            part("evening", Half::Night(0), 19, Whence::BehindDate),
+            part("night", Half::Night(5), 21, Whence::BehindDate),
         ],
     },
     date: DateWords {

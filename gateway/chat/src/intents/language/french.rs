@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Kinds, Language, LengthWords, NumberWords, Samples,
-    SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
+    Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::french);
 
-const fn part(words: &'static str, afternoon: bool, hour: i8, when: Whence) -> DayPart {
-    DayPart { words, afternoon, hour, when }
+const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+    DayPart { words, half, hour, when }
 }
 
 pub(super) static LANGUAGE: Language = Language {
@@ -137,16 +137,16 @@ pub(super) static LANGUAGE: Language = Language {
         am: &["du matin"],
         pm: &["de l apres midi", "du soir"],
         parts: &[
-            part("ce soir", true, 20, Whence::Today),
-            part("cet apres midi", true, 15, Whence::Today),
-            part("ce matin", false, 9, Whence::Today),
-            part("cette nuit", true, 21, Whence::Today),
-            part("le matin", false, 9, Whence::Any),
-            part("l apres midi", true, 15, Whence::Any),
-            part("le soir", true, 20, Whence::Any),
-            part("matin", false, 9, Whence::BehindDate),
-            part("apres midi", true, 15, Whence::BehindDate),
-            part("soir", true, 20, Whence::BehindDate),
+            part("ce soir", Half::Night(0), 20, Whence::Today),
+            part("cet apres midi", Half::Afternoon, 15, Whence::Today),
+            part("ce matin", Half::Morning, 9, Whence::Today),
+            part("cette nuit", Half::Night(5), 21, Whence::Today),
+            part("le matin", Half::Morning, 9, Whence::Any),
+            part("l apres midi", Half::Afternoon, 15, Whence::Any),
+            part("le soir", Half::Night(0), 20, Whence::Any),
+            part("matin", Half::Morning, 9, Whence::BehindDate),
+            part("apres midi", Half::Afternoon, 15, Whence::BehindDate),
+            part("soir", Half::Night(0), 20, Whence::BehindDate),
         ],
     },
     date: DateWords {

@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Kinds, Language, LengthWords, NumberWords, Samples,
-    SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
+    Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::german);
 
-const fn part(words: &'static str, afternoon: bool, hour: i8, when: Whence) -> DayPart {
-    DayPart { words, afternoon, hour, when }
+const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+    DayPart { words, half, hour, when }
 }
 
 pub(super) static LANGUAGE: Language = Language {
@@ -149,31 +149,31 @@ pub(super) static LANGUAGE: Language = Language {
         am: &[],
         pm: &[],
         parts: &[
-            part("heute morgen", false, 9, Whence::Today),
-            part("heute fruh", false, 8, Whence::Today),
-            part("heute vormittag", false, 10, Whence::Today),
-            part("heute mittag", true, 12, Whence::Today),
-            part("heute nachmittag", true, 15, Whence::Today),
-            part("heute abend", true, 19, Whence::Today),
-            part("heute nacht", true, 21, Whence::Today),
-            part("am morgen", false, 9, Whence::Any),
-            part("am vormittag", false, 10, Whence::Any),
-            part("am mittag", true, 12, Whence::Any),
-            part("am nachmittag", true, 15, Whence::Any),
-            part("am abend", true, 19, Whence::Any),
-            part("in der nacht", true, 21, Whence::Any),
-            part("morgens", false, 9, Whence::Any),
-            part("vormittags", false, 10, Whence::Any),
-            part("mittags", true, 12, Whence::Any),
-            part("nachmittags", true, 15, Whence::Any),
-            part("abends", true, 19, Whence::Any),
-            part("fruh", false, 8, Whence::BehindDate),
-            part("morgen", false, 9, Whence::BehindDate),
-            part("vormittag", false, 10, Whence::BehindDate),
-            part("mittag", true, 12, Whence::BehindDate),
-            part("nachmittag", true, 15, Whence::BehindDate),
-            part("abend", true, 19, Whence::BehindDate),
-            part("nacht", true, 21, Whence::BehindDate),
+            part("heute morgen", Half::Morning, 9, Whence::Today),
+            part("heute fruh", Half::Morning, 8, Whence::Today),
+            part("heute vormittag", Half::Morning, 10, Whence::Today),
+            part("heute mittag", Half::Midday, 12, Whence::Today),
+            part("heute nachmittag", Half::Afternoon, 15, Whence::Today),
+            part("heute abend", Half::Night(0), 19, Whence::Today),
+            part("heute nacht", Half::Night(5), 21, Whence::Today),
+            part("am morgen", Half::Morning, 9, Whence::Any),
+            part("am vormittag", Half::Morning, 10, Whence::Any),
+            part("am mittag", Half::Midday, 12, Whence::Any),
+            part("am nachmittag", Half::Afternoon, 15, Whence::Any),
+            part("am abend", Half::Night(0), 19, Whence::Any),
+            part("in der nacht", Half::Night(5), 21, Whence::Any),
+            part("morgens", Half::Morning, 9, Whence::Any),
+            part("vormittags", Half::Morning, 10, Whence::Any),
+            part("mittags", Half::Midday, 12, Whence::Any),
+            part("nachmittags", Half::Afternoon, 15, Whence::Any),
+            part("abends", Half::Night(0), 19, Whence::Any),
+            part("fruh", Half::Morning, 8, Whence::BehindDate),
+            part("morgen", Half::Morning, 9, Whence::BehindDate),
+            part("vormittag", Half::Morning, 10, Whence::BehindDate),
+            part("mittag", Half::Midday, 12, Whence::BehindDate),
+            part("nachmittag", Half::Afternoon, 15, Whence::BehindDate),
+            part("abend", Half::Night(0), 19, Whence::BehindDate),
+            part("nacht", Half::Night(5), 21, Whence::BehindDate),
         ],
     },
     date: DateWords {

@@ -154,11 +154,21 @@ pub(super) struct ClockWords {
 /// Words such as "tonight" or "in the morning", and the hour that they stand for.
 pub(super) struct DayPart {
     pub words: &'static str,
-    /// The half of the day it implies for an hour.
-    pub afternoon: bool,
+    pub half: Half,
     /// Its default hour.
     pub hour: i8,
     pub when: Whence,
+}
+
+/// What a part of the day says about an hour from one to twelve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Morning,
+    /// From ten on in the first half of the day.
+    Midday,
+    Afternoon,
+    /// Evening and night: twelve is midnight, and the hours from one to this one are those behind it.
+    Night(i8),
 }
 
 /// The day that a part of the day is of.

@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Kinds, Language, LengthWords, NumberWords, Samples,
-    SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
+    Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::spanish);
 
-const fn part(words: &'static str, afternoon: bool, hour: i8, when: Whence) -> DayPart {
-    DayPart { words, afternoon, hour, when }
+const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+    DayPart { words, half, hour, when }
 }
 
 pub(super) static LANGUAGE: Language = Language {
@@ -131,15 +131,16 @@ pub(super) static LANGUAGE: Language = Language {
         less: &["menos"],
         more: &["y"],
         am: &["am", "a m", "de la manana", "de la madrugada"],
-        pm: &["pm", "p m", "de la tarde", "de la noche"],
+        pm: &["pm", "p m", "de la tarde"],
         parts: &[
-            part("esta noche", true, 21, Whence::Today),
-            part("esta tarde", true, 17, Whence::Today),
-            part("esta manana", false, 9, Whence::Today),
-            part("por la manana", false, 9, Whence::Any),
-            part("por la tarde", true, 17, Whence::Any),
-            part("por la noche", true, 21, Whence::Any),
-            part("temprano", false, 8, Whence::BehindDate),
+            part("esta noche", Half::Night(5), 21, Whence::Today),
+            part("esta tarde", Half::Afternoon, 17, Whence::Today),
+            part("esta manana", Half::Morning, 9, Whence::Today),
+            part("por la manana", Half::Morning, 9, Whence::Any),
+            part("por la tarde", Half::Afternoon, 17, Whence::Any),
+            part("por la noche", Half::Night(5), 21, Whence::Any),
+            part("de la noche", Half::Night(5), 21, Whence::Any),
+            part("temprano", Half::Morning, 8, Whence::BehindDate),
         ],
     },
     date: DateWords {
