@@ -1,4 +1,4 @@
-//! Words that make the opposite of a command, a question or a condition, in all languages.
+//! Words that change what a command means: negations and questions, repetitions and days, in all languages.
 
 use chat_models::{
     Request,
@@ -11,6 +11,11 @@ use super::{fixture::request, tools_once};
 #[test]
 fn a_negation_or_a_question_is_never_repaired_to_a_command() {
     each_row(include_str!("../../data/intents/turned.tsv"));
+}
+
+#[test]
+fn a_reminder_is_for_one_time_on_the_day_that_was_said() {
+    each_row(include_str!("../../data/intents/repeated.tsv"));
 }
 
 /// Checks a table of language, utterance, tool or "-", and arguments. No miss is allowed.

@@ -6,11 +6,11 @@
 
 use jiff::{
     SignedDuration, ToSpan,
-    civil::{Date, DateTime, Time, Weekday},
+    civil::{Date, DateTime, Time},
 };
 
 use super::{
-    duration,
+    date, duration,
     language::{DayPart, Half, Whence},
     utterance::View,
     words::Kind,
@@ -31,7 +31,7 @@ pub(super) fn read_time(view: View<'_>, at: usize) -> Vec<(usize, String)> {
 
 /// Readings of a date as `YYYY-MM-DD`, longest first.
 pub(super) fn read_date(view: View<'_>, at: usize) -> Vec<(usize, String)> {
-    date(view, at, view.utterance.now.date()).into_iter().map(|(end, date)| (end, date.to_string())).collect()
+    date::read(view, at, view.utterance.now.date()).into_iter().map(|(end, date)| (end, date.to_string())).collect()
 }
 
 /// Readings of an appointment as `YYYY-MM-DDTHH:MM`, longest first.
@@ -164,12 +164,18 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
             }
         }
     }
-    if plan.date.is_none()
-        && let Some((end, date)) = date(view, at, today)
-    {
-        let plan = Plan { date: Some(date), ..plan };
-        out.push((end, plan));
-        extend(view, end, plan, true, out);
+    if plan.date.is_none() {
+        if let Some((end, date)) = date::read(view, at, today) {
+            let plan = Plan { date: Some(date), ..plan };
+            out.push((end, plan));
+            extend(view, end, plan, true, out);
+        } else if let Some((end, date)) = date::read_bare(view, at, today) {
+            let told = plan.clock.is_some();
+            let plan = Plan { date: Some(date), ..plan };
+            // "the third" alone could be anything.
+            out.extend(told.then_some((end, plan)));
+            extend(view, end, plan, true, out);
+        }
     }
     if plan.part.is_none()
         && let Some((end, part, is_today)) = part(view, at, plan)
@@ -297,103 +303,6 @@ fn meridiem(view: View<'_>, at: usize) -> Option<(usize, bool)> {
     morning.or_else(|| view.any_phrase(at, words.pm).map(|end| (end, true)))
 }
 
-/// A date, at most one reading for each length, longest first.
-fn date(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
-    let words = &view.language().date;
-    let at = view.any_phrase(at, words.on).unwrap_or(at);
-    let in_days = |days: i64| today.checked_add(days.days()).ok();
-    if let Some((end, days)) = view.valued(at, words.relative) {
-        return Some((end, in_days(days)?));
-    }
-    if let Some(weekday) = weekday(view, at) {
-        let end = view.any_phrase(at + 1, words.coming_behind).unwrap_or(at + 1);
-        return Some((end, in_days(days_until(today, weekday))?));
-    }
-    if let Some(weekday) = weekday(view, at + 1) {
-        let days = match view.text(at) {
-            before if words.coming.contains(&before) => days_until(today, weekday),
-            // "next" is in the week that begins on the coming Monday.
-            before if words.next.contains(&before) => {
-                let monday = days_until(today, Weekday::Monday);
-                monday + i64::from(weekday.to_monday_zero_offset())
-            }
-            _ => return None,
-        };
-        return Some((at + 2, in_days(days)?));
-    }
-    month_and_day(view, at, today)
-}
-
-/// From 1 to 7: a weekday's name never means today.
-fn days_until(today: Date, weekday: Weekday) -> i64 {
-    let days = today.weekday().until(weekday);
-    i64::from(if days == 0 { 7 } else { days })
-}
-
-/// "the third of May", "May 3rd", "3 May 2027".
-fn month_and_day(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
-    let words = &view.language().date;
-    let after_the = |at: usize| at + usize::from(words.the.contains(&view.text(at)));
-    let (end, month, day) = match month(view, at).filter(|_| words.month_first) {
-        Some(month) => {
-            let (end, day) = day(view, after_the(at + 1))?;
-            (end, month, day)
-        }
-        None => {
-            let (end, day) = day(view, after_the(at))?;
-            let end = end + usize::from(words.of.contains(&view.text(end)));
-            (end + 1, month(view, end)?, day)
-        }
-    };
-    let year_at = end + usize::from(!words.month_first && words.of.contains(&view.text(end)));
-    if let Some((end, year)) = view.integer(year_at, 2000..=2199) {
-        return Some((end, Date::new(i16::try_from(year).ok()?, month, day).ok()?));
-    }
-    // The 29th of February may be years away.
-    (0..=4)
-        .filter_map(|years| Date::new(today.year() + years, month, day).ok())
-        .find(|date| *date >= today)
-        .map(|date| (end, date))
-}
-
-fn day(view: View<'_>, at: usize) -> Option<(usize, i8)> {
-    let words = &view.language().date;
-    let ordinal = |word: &str| -> Option<i8> {
-        let is = |name: &&str| *name == word || word.strip_suffix(words.ordinal_endings) == Some(*name);
-        let index = words.ordinals.iter().position(is)?;
-        i8::try_from(index + 1).ok()
-    };
-    let word = view.word(at)?;
-    if let Kind::Ordinal(day) = word.kind {
-        return Some((at + 1, i8::try_from(day).ok()?));
-    }
-    if let Some(day) = ordinal(&word.text) {
-        return Some((at + 1, day));
-    }
-    if let Some(other) = view.valued(at, words.other_ordinals) {
-        return Some(other);
-    }
-    if let Some((end, tens)) = view.valued(at, words.ordinal_tens)
-        && let Some(units) = ordinal(view.text(end)).filter(|units| *units < 10)
-    {
-        return Some((end + 1, tens + units));
-    }
-    let (end, day) = view.integer(at, 1..=31)?;
-    Some((end, i8::try_from(day).ok()?))
-}
-
-fn weekday(view: View<'_>, at: usize) -> Option<Weekday> {
-    let (words, word) = (&view.language().date, view.text(at));
-    let known = words.weekdays.iter().position(|name| *name == word).and_then(|index| i8::try_from(index).ok());
-    let other = || words.other_weekdays.iter().find(|(name, _)| *name == word).map(|(_, days)| *days);
-    Weekday::from_monday_zero_offset(known.or_else(other)?).ok()
-}
-
-fn month(view: View<'_>, at: usize) -> Option<i8> {
-    let index = view.language().date.months.iter().position(|name| *name == view.text(at))?;
-    i8::try_from(index + 1).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{language::Language, utterance::Utterance};
@@ -432,6 +341,13 @@ mod tests {
             ("at six thirty", "2026-05-13T18:30"),
             ("at 12 am", "2026-05-14T00:00"),
             ("on the twenty first of december", "2026-12-21T09:00"),
+            ("on the fifteenth at nine", "2026-05-15T09:00"),
+            ("on the 15th", "2026-05-15T09:00"),
+            ("at nine on the 15th", "2026-05-15T09:00"),
+            ("on the twelfth", "2026-06-12T09:00"),
+            ("on the 31st at noon", "2026-05-31T12:00"),
+            ("the fifteenth at nine", "2026-05-15T09:00"),
+            ("on the fifteenth in the evening", "2026-05-15T19:00"),
             ("at three at night", "2026-05-14T03:00"),
             ("tonight at twelve", "2026-05-14T00:00"),
             ("at twelve tonight", "2026-05-14T00:00"),
@@ -455,7 +371,19 @@ mod tests {
         for (source, expected) in cases {
             assert_eq!(read(source, read_when).as_deref(), Some(expected), "{source}");
         }
-        for source in ["five", "at", "the third", "this", "morning", "at 25", "today", "may"] {
+        for source in [
+            "five",
+            "at",
+            "the third",
+            "the first one",
+            "on the first one",
+            "on the 32nd",
+            "this",
+            "morning",
+            "at 25",
+            "today",
+            "may",
+        ] {
             assert_eq!(read(source, read_when), None, "{source}");
         }
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    Samples, SumWords, Whence,
+    RepetitionWords, Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::english);
@@ -262,6 +262,9 @@ pub(super) static LANGUAGE: Language = Language {
             "december",
         ],
         the: &["the"],
+        days: &["on the", "for the", "by the"],
+        days_bare: &["the"],
+        counts_days: false,
         of: &["of"],
         ordinals: &[
             "first",
@@ -289,6 +292,23 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &[],
         ordinal_tens: &[("twenty", 20), ("thirty", 30)],
         month_first: true,
+    },
+    repetition: RepetitionWords {
+        alone: &["daily", "weekly", "monthly", "yearly", "hourly", "nightly", "on weekdays", "on weekends"],
+        every: &["every other", "every single", "every", "each", "once a", "twice a", "times a", "once every"],
+        units: &[
+            "morning",
+            "noon",
+            "afternoon",
+            "evening",
+            "night",
+            "weekday",
+            "weekend",
+            "month",
+            "months",
+            "year",
+            "years",
+        ],
     },
     sums: SumWords {
         operators: &[

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    Samples, SumWords, Whence,
+    RepetitionWords, Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::french);
@@ -172,12 +172,33 @@ pub(super) static LANGUAGE: Language = Language {
             "decembre",
         ],
         the: &["le"],
+        days: &["le", "pour le"],
+        days_bare: &[],
+        counts_days: true,
         of: &[],
         ordinals: &["premier"],
         other_ordinals: &[],
         ordinal_endings: &[],
         ordinal_tens: &[],
         month_first: false,
+    },
+    repetition: RepetitionWords {
+        alone: &["quotidiennement", "hebdomadairement", "mensuellement"],
+        every: &["chaque", "tous les", "toutes les", "une fois par", "deux fois par", "fois par"],
+        units: &[
+            "matin",
+            "matins",
+            "midi",
+            "apres midi",
+            "soir",
+            "soirs",
+            "nuit",
+            "nuits",
+            "mois",
+            "an",
+            "ans",
+            "annee",
+        ],
     },
     sums: SumWords {
         operators: &[

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    Samples, SumWords, Whence,
+    RepetitionWords, Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::german);
@@ -199,6 +199,9 @@ pub(super) static LANGUAGE: Language = Language {
             "dezember",
         ],
         the: &["der", "den", "dem"],
+        days: &["am", "fur den", "bis zum", "zum"],
+        days_bare: &["den"],
+        counts_days: true,
         of: &[],
         ordinals: &[
             "erste",
@@ -237,6 +240,46 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &['n', 'r'],
         ordinal_tens: &[],
         month_first: false,
+    },
+    repetition: RepetitionWords {
+        alone: &[
+            "taglich",
+            "wochentlich",
+            "monatlich",
+            "jahrlich",
+            "stundlich",
+            "werktags",
+            "morgens",
+            "abends",
+            "nachts",
+        ],
+        every: &[
+            "jeden",
+            "jede",
+            "jedes",
+            "alle",
+            "einmal am",
+            "zweimal am",
+            "einmal pro",
+            "zweimal pro",
+            "mal am",
+            "mal pro",
+        ],
+        units: &[
+            "morgen",
+            "vormittag",
+            "mittag",
+            "nachmittag",
+            "abend",
+            "nacht",
+            "werktag",
+            "wochenende",
+            "monat",
+            "monate",
+            "monats",
+            "jahr",
+            "jahre",
+        ],
     },
     sums: SumWords {
         operators: &[

@@ -23,6 +23,7 @@ pub(super) struct Language {
     pub length: LengthWords,
     pub clock: ClockWords,
     pub date: DateWords,
+    pub repetition: RepetitionWords,
     pub sums: SumWords,
     pub answer: AnswerWords,
     pub samples: Samples,
@@ -199,6 +200,12 @@ pub(super) struct DateWords {
     pub months: [&'static str; 12],
     /// Before a day of the month.
     pub the: &'static [&'static str],
+    /// Before a day without its month.
+    pub days: &'static [&'static str],
+    /// The same, but only next to a time.
+    pub days_bare: &'static [&'static str],
+    /// Whether such a day may be a plain number: "el 15".
+    pub counts_days: bool,
     /// Between day and month.
     pub of: &'static [&'static str],
     /// Ordinals from the first on.
@@ -211,6 +218,16 @@ pub(super) struct DateWords {
     pub ordinal_tens: &'static [(&'static str, i8)],
     /// Whether a month may stand before its day.
     pub month_first: bool,
+}
+
+/// Words for what happens again and again.
+pub(super) struct RepetitionWords {
+    /// Words that say it alone: "daily".
+    pub alone: &'static [&'static str],
+    /// Before a unit or a weekday: "every". A longer phrase stands before one that it begins with.
+    pub every: &'static [&'static str],
+    /// Units beside those of lengths of time, and parts of the day.
+    pub units: &'static [&'static str],
 }
 
 /// Words of which sums are made: operators, functions, fractions, powers.

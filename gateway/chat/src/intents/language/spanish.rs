@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    Samples, SumWords, Whence,
+    RepetitionWords, Samples, SumWords, Whence,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::spanish);
@@ -172,12 +172,31 @@ pub(super) static LANGUAGE: Language = Language {
             "diciembre",
         ],
         the: &["el", "dia"],
+        days: &["el dia", "el", "para el dia", "para el"],
+        days_bare: &[],
+        counts_days: true,
         of: &["de"],
         ordinals: &["primero"],
         other_ordinals: &[],
         ordinal_endings: &[],
         ordinal_tens: &[],
         month_first: false,
+    },
+    repetition: RepetitionWords {
+        alone: &[
+            "diariamente",
+            "semanalmente",
+            "mensualmente",
+            "a diario",
+            "entre semana",
+            "los lunes",
+            "los martes",
+            "los miercoles",
+            "los jueves",
+            "los viernes",
+        ],
+        every: &["cada", "todos los", "todas las", "una vez al", "una vez a la", "dos veces al", "veces al"],
+        units: &["manana", "mananas", "tarde", "tardes", "noche", "noches", "mes", "meses", "ano", "anos", "semana"],
     },
     sums: SumWords {
         operators: &[

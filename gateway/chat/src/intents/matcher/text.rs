@@ -2,10 +2,9 @@
 
 use super::{Captured, Evidence, Mode, Run};
 use crate::intents::{
-    clock,
+    clock, repetition,
     template::{Op, Slot, SlotKind},
     utterance::View,
-    words::Word,
 };
 
 /// Longest free text that is followed by more words: "the {door code} note".
@@ -43,7 +42,7 @@ impl<'a> Run<'a> {
             // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
             let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
             let no_name = named && kinds.pronouns.contains(&view.text(at));
-            if small == words.len() || (leading && torn) || no_name || is_refused(view, slot, words) {
+            if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end) {
                 continue;
             }
             let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
@@ -66,6 +65,28 @@ impl<'a> Run<'a> {
         words
     }
 
+    /// Whether words at an edge of the text say something of the command. In what is looked for that is a negation:
+    /// "lösche die Notiz über Milch nicht". In what is dictated for a time it is a repetition, as there is a single time
+    /// only: "take my pills every day".
+    fn is_refused(&self, slot: &Slot, at: usize, end: usize) -> bool {
+        let view = self.view;
+        let language = view.language();
+        if slot.kind == (SlotKind::Text { dictated: true }) {
+            return repetition::is_at_edge(view, at, end) && self.is_timed();
+        }
+        let words = (at..end).map(|at| view.text(at)).filter(|word| !language.is_skippable(word));
+        let mut edges = words.clone().take(1).chain(words.rev().take(1));
+        edges.any(|word| language.is_negation(word))
+    }
+
+    /// Whether the template has a time.
+    fn is_timed(&self) -> bool {
+        let is_time = |kind: &SlotKind| {
+            matches!(kind, SlotKind::When | SlotKind::Time | SlotKind::Date | SlotKind::Duration { .. })
+        };
+        self.program.iter().any(|op| matches!(op, Op::Slot(slot) if is_time(&slot.kind)))
+    }
+
     /// "note: by milk", "remind me to by milk": a to-do begins with a verb, which "by" is not. "Note: by Friday" and
     /// "by the door" may be meant as written.
     pub(super) fn is_purchase(&self, start: usize, end: usize) -> bool {
@@ -83,15 +104,6 @@ impl<'a> Run<'a> {
             && clock::read_when(view, next).is_empty()
             && clock::read_date(view, next).is_empty()
     }
-}
-
-/// Whether a negation is at an edge of what is looked for, and so belongs to the command: "lösche die Notiz über Milch
-/// nicht".
-fn is_refused(view: View<'_>, slot: &Slot, words: &[Word]) -> bool {
-    let language = view.language();
-    let mut edges = words.iter().map(|word| word.text.as_str()).filter(|word| !language.is_skippable(word));
-    let is_negation = |word: Option<&str>| word.is_some_and(|word| language.is_negation(word));
-    slot.kind == SlotKind::Text { dictated: false } && (is_negation(edges.next()) || is_negation(edges.next_back()))
 }
 
 fn skip_articles(view: View<'_>, at: usize) -> usize {

@@ -1,0 +1,51 @@
+//! What happens again and again: "every day", "each Monday morning", "twice a week".
+
+use super::{date, utterance::View};
+
+/// Longest one before the end of a text.
+const WORDS_MAX: usize = 5;
+
+/// Whether the text from `at` to `end` begins or ends with a repetition, apart from small words: "every day at | nine". One
+/// at the end may go on behind the text, in what is read as a date there: "every | Monday".
+pub(super) fn is_at_edge(view: View<'_>, at: usize, end: usize) -> bool {
+    let mut telling = (at..end).filter(|at| view.language().weight(view.text(*at)) >= 1.0);
+    let Some(first) = telling.next() else { return false };
+    let last = telling.next_back().unwrap_or(first);
+    let begins = (at..=first).any(|start| read(view, start).is_some());
+    let mut starts = at.max(last.saturating_sub(WORDS_MAX))..end;
+    begins || starts.any(|start| read(view, start).is_some_and(|it| it > last))
+}
+
+/// One past its last word.
+fn read(view: View<'_>, at: usize) -> Option<usize> {
+    let words = &view.language().repetition;
+    if let Some(end) = view.any_phrase(at, words.alone) {
+        return Some(end);
+    }
+    if is_plural_weekday(view, at) {
+        return Some(at + 1);
+    }
+    let unit = view.any_phrase(at, words.every)?;
+    // "every third day", "every two weeks", "every fifteenth"
+    let order = date::ordinal_day(view, unit).map(|(end, _)| end);
+    let count = view.integer(unit, 1..=99).map(|(end, _)| end);
+    let first = order.or(count).unwrap_or(unit);
+    // "every Monday morning"
+    let length = (first..view.end).take_while(|at| is_unit(view, *at)).count();
+    (length > 0 || order.is_some()).then_some(first + length)
+}
+
+fn is_unit(view: View<'_>, at: usize) -> bool {
+    let language = view.language();
+    let word = view.text(at);
+    language.repetition.units.contains(&word)
+        || language.length.units.iter().any(|(name, _)| *name == word)
+        || date::weekday(view, at).is_some()
+        || is_plural_weekday(view, at)
+}
+
+/// "Mondays", "montags", "lundis", "domingos".
+fn is_plural_weekday(view: View<'_>, at: usize) -> bool {
+    let name = view.text(at).strip_suffix('s');
+    name.is_some_and(|name| view.language().date.weekdays.contains(&name))
+}
