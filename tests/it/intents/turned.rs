@@ -1,4 +1,4 @@
-//! Words that change what a command means: negations and questions, repetitions and days, in all languages.
+//! What changes the meaning of a command: negations and questions, repetitions and days, fractions, in all languages.
 
 use chat_models::{
     Request,
@@ -16,6 +16,11 @@ fn a_negation_or_a_question_is_never_repaired_to_a_command() {
 #[test]
 fn a_reminder_is_for_one_time_on_the_day_that_was_said() {
     each_row(include_str!("../../data/intents/repeated.tsv"));
+}
+
+#[test]
+fn signs_of_fractions_are_read_or_not_understood() {
+    each_row(include_str!("../../data/intents/fractions.tsv"));
 }
 
 /// Checks a table of language, utterance, tool or "-", and arguments. No miss is allowed.

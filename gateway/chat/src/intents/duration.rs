@@ -106,13 +106,20 @@ mod tests {
             ("a couple of minutes", 120),
             ("5 5 minutes", 3300),
             ("a week", 604_800),
+            ("1½ hours", 5_400),
+            ("1 ½ hours", 5_400),
+            ("½ hour", 1_800),
+            ("½ an hour", 1_800),
+            ("2¼ hours", 8_100),
+            ("¾ hour", 2_700),
+            ("1½ minutes", 90),
         ];
         for (source, expected) in cases {
             let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
             let read = read(utterance.view(usize::MAX), 0);
             assert_eq!(read.first(), Some(&(utterance.words.len(), expected)), "{source}");
         }
-        for source in ["minutes", "ten", "half", "0 minutes", "9999999 weeks", ""] {
+        for source in ["minutes", "ten", "half", "½", "1⅓ hours", "⅔ hour", "0 minutes", "9999999 weeks", ""] {
             let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
             assert!(read(utterance.view(usize::MAX), 0).is_empty(), "{source}");
         }

@@ -39,7 +39,7 @@ const SIGNS: [char; 9] = ['$', '\u{20ac}', '\u{a3}', '\u{a5}', '#', '@', '\u{b0}
 pub(super) fn cut(source: &str, language: &Language) -> Vec<Word> {
     let mut cutter = Cutter { source, rules: &language.cut, at: 0, words: Vec::new(), gap: false };
     while let Some(next) = cutter.peek(0) {
-        if next.is_ascii_digit() {
+        if next.is_ascii_digit() || share(next).is_some() {
             cutter.push_number();
         } else if next.is_alphabetic() {
             cutter.push_letters();
@@ -111,6 +111,12 @@ impl Cutter<'_> {
         let start = self.at;
         let mut number = self.digits(start).to_owned();
         let mut end = start + number.len();
+        if let Some((after, share)) = self.share_at(end) {
+            let value = number.parse().unwrap_or(0.0) + share;
+            self.at = after;
+            self.push(&value.to_string(), Kind::Number(value), start, after);
+            return;
+        }
         // The one sign only between thousands ("1,200", not "1,2"), the other one before a fraction.
         let (thousands, fraction) = if self.rules.decimal_comma { ('.', ',') } else { (',', '.') };
         while self.source[end..].starts_with(thousands) && self.digits(end + 1).len() == 3 {
@@ -156,6 +162,13 @@ impl Cutter<'_> {
         }
         self.at = end;
         self.push(&number, kind, start, end);
+    }
+
+    /// One past "½" at `from`, and its value; there may be spaces before it.
+    fn share_at(&self, from: usize) -> Option<(usize, f64)> {
+        let rest = self.source.get(from..)?;
+        let sign = rest.trim_start().chars().next()?;
+        Some((self.source.len() - rest.trim_start().len() + sign.len_utf8(), share(sign)?))
     }
 
     /// One past "h30" at `from`, which makes a time of the hour before it.
@@ -232,6 +245,8 @@ impl Cutter<'_> {
             '^' => "^",
             // A dash is an operator only where a number follows and no word runs into it.
             '-' | '\u{2212}' if self.minus_at(start, end) => "-",
+            // "⅓" is a word that nothing matches: without it, it would be another number.
+            _ if sign.is_numeric() => &sign.to_string(),
             _ => return,
         };
         self.push(text, Kind::Plain, start, end);
@@ -241,6 +256,16 @@ impl Cutter<'_> {
         let before = self.source[..start].chars().next_back();
         let number_follows = self.source[end..].trim_start().starts_with(|c: char| c.is_ascii_digit());
         number_follows && before.is_none_or(|c| c.is_ascii_digit() || c.is_whitespace())
+    }
+}
+
+/// The value of "½".
+fn share(sign: char) -> Option<f64> {
+    match sign {
+        '½' => Some(0.5),
+        '¼' => Some(0.25),
+        '¾' => Some(0.75),
+        _ => None,
     }
 }
 
@@ -278,7 +303,7 @@ mod tests {
 
     #[test]
     fn cuts_what_a_recogniser_writes() {
-        let cases: [(&str, &[&str]); 12] = [
+        let cases: [(&str, &[&str]); 13] = [
             ("10-minute timer, please.", &["10", "minute", "timer", "please"]),
             ("What's 7 x 8?", &["what", "is", "7", "x", "8"]),
             ("5 p.m. and 6 a.m", &["5", "pm", "and", "6", "am"]),
@@ -290,6 +315,7 @@ mod tests {
             ("9 - 4 forty-five", &["9", "-", "4", "forty", "five"]),
             ("I\u{2019}d like B12", &["i", "would", "like", "b12"]),
             ("June 3rd", &["june", "3"]),
+            ("1½ and ¼, 3⅓", &["1.5", "and", "0.25", "3", "⅓"]),
             ("... !? \u{1f600} 'tis", &["tis"]),
         ];
         for (source, expected) in cases {
@@ -305,6 +331,8 @@ mod tests {
             ("Note: two eggs, um, Flour (and) sugar.", "two eggs Flour (and) sugar"),
             ("Note \u{20ac}5 for 3 mm of milk (fresh).", "\u{20ac}5 for 3 mm of milk (fresh)"),
             ("note, the ER is at 30\u{b0}!", "the ER is at 30\u{b0}"),
+            ("note 1½ cups of milk", "1½ cups of milk"),
+            ("note ⅓ of 5²", "⅓ of 5²"),
             ("(note milk)", "milk"),
             ("note", ""),
         ] {

@@ -175,6 +175,8 @@ pub(super) static LANGUAGE: Language = Language {
         ],
         counts: &[
             ("half an", 0.5),
+            // "½ an hour"
+            ("0.5 an", 0.5),
             ("half a", 0.5),
             ("a half", 0.5),
             ("half", 0.5),
