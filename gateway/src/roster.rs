@@ -46,6 +46,8 @@ pub struct Via {
     pub since_us: u64,
     /// When its `hello` came, likewise: a device that is being paired is connected long after that.
     pub asked_us: u64,
+    /// When the first frame behind its welcome came, likewise; `None`: none has.
+    pub confirmed_us: Option<u64>,
     /// When it was lost, if it was; the session waits for the device to resume it.
     pub lost_us: Option<u64>,
     /// Number of the turn that is under way.
@@ -55,7 +57,14 @@ pub struct Via {
 impl Via {
     /// A connection that stands from now on.
     pub fn new(transport: Transport, peer: SocketAddr, asked_us: u64) -> Self {
-        Self { transport, peer, since_us: clock::mono_us(), asked_us, lost_us: None, turn: None }
+        let since_us = clock::mono_us();
+        Self { transport, peer, since_us, asked_us, confirmed_us: None, lost_us: None, turn: None }
+    }
+
+    /// Whether a handshake whose `hello` came at this time is late: the device has asked for this connection since then, or has
+    /// begun to use it.
+    fn overtakes(&self, asked_us: u64) -> bool {
+        self.confirmed_us.unwrap_or(self.asked_us) > asked_us
     }
 }
 
@@ -103,10 +112,10 @@ impl Roster {
     /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors
-    /// `sessions_max` others are connected, or the device has a session that it asked for later.
+    /// `sessions_max` others are connected, or the device has a session that it asked for, or began to use, later.
     pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Refused> {
         self.with(|devices| {
-            if devices.get(id).is_some_and(|newer| newer.via.asked_us > present.via.asked_us) {
+            if devices.get(id).is_some_and(|newer| newer.via.overtakes(present.via.asked_us)) {
                 return Err(Refused::Overtaken);
             }
             let others = || devices.iter().filter(|(other, _)| *other != id).map(|(_, present)| present);
@@ -131,6 +140,15 @@ impl Roster {
         self.with(|devices| {
             if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
                 present.via.lost_us = Some(clock::mono_us());
+            }
+        });
+    }
+
+    /// The first frame of a session has come over its connection, at this time.
+    pub fn confirmed(&self, id: &str, session: u32, at_us: u64) {
+        self.with(|devices| {
+            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
+                present.via.confirmed_us = Some(at_us);
             }
         });
     }
@@ -257,7 +275,13 @@ mod tests {
         roster.moved("glasses", 1, Via { asked_us: 30, ..asked_at(3, 0).0.via });
         assert!(matches!(roster.enter("glasses", asked_at(3, 29).0, 1), Err(Refused::Overtaken)));
         assert!(asked(&ending).is_none(), "the session goes on");
-        assert!(matches!(roster.enter("glasses", asked_at(4, 30).0, 1), Ok(Some(_))));
+        // So does the first frame over its connection.
+        roster.confirmed("glasses", 1, 40);
+        assert!(matches!(roster.enter("glasses", asked_at(4, 39).0, 1), Err(Refused::Overtaken)));
+        // Another connection has shown nothing yet.
+        roster.moved("glasses", 1, Via { asked_us: 35, ..asked_at(5, 0).0.via });
+        assert!(asked(&ending).is_none(), "the session goes on");
+        assert!(matches!(roster.enter("glasses", asked_at(6, 36).0, 1), Ok(Some(_))));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use device_protocol::{
     up::{Capabilities, Screen},
 };
 use firmware_sim::Seen;
+use gateway::store::{Kind, Write};
 
 use crate::{
     peer::{Peer, Said, capabilities, frame, frame_at},
@@ -439,4 +440,59 @@ async fn a_stream_that_ended_before_a_restart_ends_there_when_it_is_repeated() {
     };
     let note = next(&mut again, "the transcript of the note", of_note).await;
     assert!(!note.contains("time"), "{note}");
+}
+
+/// Waits for an acknowledgement of the sound up to this packet; the capture time before which sound was dealt with.
+async fn sound_acknowledged(peer: &mut Peer, sequence: u32) -> u64 {
+    let acknowledged = |frame: &Frame<Down<'_>>| match &frame.message {
+        Down::Ack(ack) if ack.audio == sequence => Some(ack.sound_until_us),
+        _ => None,
+    };
+    next(peer, "an acknowledgement", acknowledged).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_acknowledges_nothing_is_acknowledged_all_the_same() {
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "ws", "peer").await;
+    let mut sequence = 0;
+    for muted in [true, false].into_iter().cycle() {
+        peer.control(Up::Mute(up::Mute { muted })).await;
+        let listening = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::Listening(_) => Some(frame.stamp.sequence),
+            _ => None,
+        };
+        sequence = next(&mut peer, "what the gateway listens to", listening).await.max(sequence);
+        if !muted && sequence as usize > limits::REPLAY_CONTROL_FRAMES_MAX {
+            break;
+        }
+    }
+    for sequence in 1..=limits::ACK_AUDIO_PACKETS_MAX {
+        peer.raw(sound(sequence)).await;
+    }
+    sound_acknowledged(&mut peer, limits::ACK_AUDIO_PACKETS_MAX).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_long_is_not_waited_for_with_acknowledgements() {
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "ws", "peer").await;
+    let (release, released) = std::sync::mpsc::sync_channel::<()>(1);
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
+    let held = world.gateway().services().store.submit(nothing, move |_| {
+        begun.send(()).expect("the test waits");
+        assert!(released.recv().is_err(), "the sender is dropped");
+    });
+    held.expect("a place in its queue");
+    has_begun.await.expect("its thread");
+    peer.control(Up::Mute(up::Mute { muted: true })).await;
+    for sequence in 1..=limits::ACK_AUDIO_PACKETS_MAX {
+        peer.raw(sound(sequence)).await;
+    }
+    assert_eq!(sound_acknowledged(&mut peer, limits::ACK_AUDIO_PACKETS_MAX).await, 0, "the device is to keep it");
+    drop(release);
+    let last = limits::ACK_AUDIO_PACKETS_MAX + 1;
+    peer.raw(sound(last)).await;
+    assert!(sound_acknowledged(&mut peer, last).await > 0, "what comes into a muted microphone is dealt with");
 }

@@ -221,9 +221,17 @@ impl Probe {
 
     /// From `hello` to `welcome`; with `resume`, of a session that began before.
     pub(super) async fn shake(&mut self, resume: Option<up::Resume<'_>>) -> Result<Welcome, String> {
-        let received = resume.map_or(0, |resume| resume.control_received);
         let handshake = self.hello(resume).await?;
-        self.prove(&handshake, false).await;
+        self.join(&handshake, resume).await
+    }
+
+    /// From `proof` to `welcome`, behind a `hello` with this `resume`.
+    pub(super) async fn join(
+        &mut self,
+        handshake: &Handshake,
+        resume: Option<up::Resume<'_>>,
+    ) -> Result<Welcome, String> {
+        self.prove(handshake, false).await;
         let welcome = self.find(ANSWER_MAX, "welcome", |_, message| match message {
             Down::Welcome(welcome) => Some(Welcome {
                 session: welcome.session,
@@ -239,7 +247,7 @@ impl Probe {
         });
         let welcome = welcome.await?;
         self.beat_at = Some(Instant::now() + BEAT_EVERY);
-        self.received = if welcome.resumed.is_some() { received } else { 0 };
+        self.received = resume.filter(|_| welcome.resumed.is_some()).map_or(0, |resume| resume.control_received);
         Ok(welcome)
     }
 }

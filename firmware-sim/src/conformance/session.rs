@@ -79,6 +79,11 @@ pub(super) const CHECKS: &[Check] = &[
         run: |gateway| overtaken_resume(gateway).boxed(),
     },
     Check {
+        section: 9,
+        rule: "one whose hello came before the first frame over the connection that was resumed replaces no session (busy)",
+        run: |gateway| outrun(gateway).boxed(),
+    },
+    Check {
         section: 10,
         rule: "a goodbye of the device is answered by closing",
         run: |gateway| goodbye(gateway).boxed(),
@@ -321,6 +326,25 @@ async fn overtaken_resume(gateway: &Gateway) -> Outcome {
     }
     stands.sent = sent;
     refused_behind((&mut early, &handshake), (&mut stands, &again)).await
+}
+
+async fn outrun(gateway: &Gateway) -> Outcome {
+    let (first, welcome) = resumable(gateway).await?;
+    let (sent, resume) = (first.sent, Some(token(&welcome, first.received)));
+    drop(first);
+    let mut stands = gateway.connect().await?;
+    let handshake = stands.hello(resume).await?;
+    let mut late = gateway.connect().await?;
+    let late_handshake = late.hello(resume).await?;
+    let again = stands.join(&handshake, resume).await?;
+    if again.resumed.is_none() {
+        return Err(Fault::Failed("welcome has no `resumed`".to_owned()));
+    }
+    stands.sent = sent;
+    // From here on the token of both is void.
+    stands.control(up::Mute { muted: false }).await;
+    acks(&mut stands, &again).await?;
+    refused_behind((&mut late, &late_handshake), (&mut stands, &again)).await
 }
 
 async fn goodbye(gateway: &Gateway) -> Outcome {

@@ -24,6 +24,10 @@ pub(super) struct SessionLink {
     pub(super) quality: Quality,
     pub(super) frame_limits: FrameLimits,
     heartbeat_ms: u32,
+    /// The session began as one that can be resumed: the device keeps its frames until they are acknowledged.
+    is_acknowledging: bool,
+    /// Something has come over the present connection.
+    is_confirmed: bool,
     /// The device's last heartbeat: its clock and the gateway's.
     heartbeat: Option<(u64, u64)>,
     /// When something last arrived, unless already reported to the core.
@@ -48,6 +52,8 @@ impl SessionLink {
             quality,
             frame_limits: FrameLimits::of(capabilities),
             heartbeat_ms,
+            is_acknowledging: is_resumable,
+            is_confirmed: false,
             heartbeat: None,
             heard_us: None,
         }
@@ -65,7 +71,7 @@ impl SessionLink {
 
     /// The session goes on over this connection, for which the device asked at `asked_us`. `audio_received`: the last sound that need not come again.
     pub(super) fn resume(&mut self, (link, asked_us): (&Link, u64), audio_received: u32) {
-        (self.transport, self.asked_us) = (link.transport, asked_us);
+        (self.transport, self.asked_us, self.is_confirmed) = (link.transport, asked_us, false);
         self.incoming.resume(audio_received);
         self.quality.resume(clock::mono_us());
         self.outgoing.attach(link.down.clone());
@@ -86,6 +92,17 @@ impl SessionLink {
     /// As [`Outgoing::send`].
     pub(super) fn send(&mut self, turn: Option<Turn>, message: Down<'_>) -> Result<(), LinkError> {
         self.outgoing.send(turn_on_wire(turn), clock::mono_us(), message).map(drop)
+    }
+
+    /// Whether the device is to be sent acknowledgements. By them it hears that the link stands, so it gets them also where it has
+    /// acknowledged too little itself, and the session cannot be resumed any more.
+    pub(super) fn acknowledges(&self) -> bool {
+        self.is_acknowledging && self.outgoing.is_attached()
+    }
+
+    /// A frame has come over the present connection; whether it is the first one.
+    pub(super) fn confirm(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_confirmed, true)
     }
 
     /// A message has come, with its time on the device's clock. Every one shows that the device is alive.

@@ -74,6 +74,9 @@ use tokens::Tokens;
 /// What glasses are told while all data of their user are erased.
 pub(crate) const ERASING: &str = "everything of this user is being erased; connect again in a moment";
 
+/// What glasses are told that come while the gateway stops.
+const STOPPING: &str = "the gateway is stopping";
+
 /// Admits a connection and runs its session to the end.
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.
@@ -83,11 +86,9 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
         identity::AdmissionContext { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
     let admitted = tokio::select! {
         admitted = Box::pin(identity::admit(&mut link, &door, &services.store)) => admitted,
-        () = services.admission.stop.cancelled() => Err(identity::turn_away(
-            &mut link,
-            RejectCode::ShuttingDown,
-            "the gateway is stopping",
-        )),
+        () = services.admission.stop.cancelled() => {
+            Err(identity::turn_away(&mut link, RejectCode::ShuttingDown, STOPPING))
+        }
     };
     match admitted {
         Ok(admitted) => {

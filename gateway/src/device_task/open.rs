@@ -24,7 +24,7 @@ use super::{
     presence::Presence,
     requests::Requests,
     restart::{Restored, RestoredTurn, StoredSession},
-    services::{Engines, Services, SessionTelemetry},
+    services::{Admission, Engines, Services, SessionTelemetry},
     session::Session,
     settings::Changeable,
     speech_output::SpeechOutput,
@@ -259,7 +259,8 @@ async fn enter(
         is_glasses: present.via.transport.is_glasses,
         has_left: true,
     };
-    presence.enter(present, glasses, services.settings.limits.sessions_max, &services.admission.pairings).await
+    let Admission { pairings, stop, .. } = &services.admission;
+    presence.enter(present, glasses, services.settings.limits.sessions_max, (pairings, stop)).await
 }
 
 /// What tools are told about the device.

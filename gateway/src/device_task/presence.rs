@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use device_protocol::RejectCode;
 use gateway_core::input::UserInput;
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
 use tools::registry::Registry;
 
-use super::Resumable;
+use super::{Resumable, STOPPING};
 use crate::{
     apps::{
         feed::{Event, Feed},
@@ -49,14 +50,14 @@ impl Presence {
     /// Takes the place of the device's older session in the roster, and tells the apps of the glasses.
     ///
     /// # Errors
-    /// As [`Roster::enter`], the older session does not end, or the device was revoked since it
-    /// was admitted. Nothing is entered then.
+    /// As [`Roster::enter`], the older session does not end, or since the device was admitted it was revoked or the gateway
+    /// is being stopped. Nothing is entered then.
     pub(super) async fn enter(
         mut self,
         present: Present,
         glasses: Glasses,
         sessions_max: usize,
-        pairings: &Pairings,
+        (pairings, stop): (&Pairings, &CancellationToken),
     ) -> Result<Self, (RejectCode, String)> {
         let replaced = self
             .roster
@@ -74,6 +75,11 @@ impl Presence {
         if pairings.is_revoked(&self.id) {
             self.leave().await;
             return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
+        }
+        // Who stops the gateway sets this, and then ends the sessions that are entered: each is ended there, or refused here.
+        if stop.is_cancelled() {
+            self.leave().await;
+            return Err((RejectCode::ShuttingDown, STOPPING.to_owned()));
         }
         // Before the welcome: once the glasses are known, apps may be started on them.
         if self.is_glasses {
@@ -135,7 +141,6 @@ impl Drop for Presence {
 #[cfg(test)]
 mod tests {
     use device_protocol::GoodbyeReason;
-    use tokio_util::sync::CancellationToken;
     use tools::{apps::client::Client, device, in_flight::InFlight};
 
     use super::*;
@@ -160,6 +165,7 @@ mod tests {
         apps: Arc<Host>,
         feeds: Arc<Feed>,
         pairings: Pairings,
+        stop: CancellationToken,
     }
 
     impl Place {
@@ -174,8 +180,8 @@ mod tests {
             let sounds = Sounds::new(Compute::start("test", 1, 1).unwrap()).unwrap();
             let stop = CancellationToken::new();
             let languages = Languages { usual: None, users: Arc::default(), multilingual: false, translates: false };
-            let apps =
-                Host::new(store, InFlight::default(), roster.clone(), installed, sounds, (languages, None), stop);
+            let in_flight = InFlight::default();
+            let apps = Host::new(store, in_flight, roster.clone(), installed, sounds, (languages, None), stop.clone());
             Self {
                 _folder: folder,
                 roster,
@@ -184,6 +190,7 @@ mod tests {
                 feeds: apps.feeds.of(USER),
                 apps,
                 pairings: Pairings::default(),
+                stop,
             }
         }
 
@@ -219,7 +226,17 @@ mod tests {
         }
 
         async fn enter(&self, presence: Presence, present: Present) -> Result<Presence, RejectCode> {
-            presence.enter(present, Glasses::default(), 8, &self.pairings).await.map_err(|(code, _)| code)
+            self.enter_among(8, presence, present).await
+        }
+
+        async fn enter_among(
+            &self,
+            sessions_max: usize,
+            presence: Presence,
+            present: Present,
+        ) -> Result<Presence, RejectCode> {
+            let door = (&self.pairings, &self.stop);
+            presence.enter(present, Glasses::default(), sessions_max, door).await.map_err(|(code, _)| code)
         }
 
         /// A session with everything that one enters.
@@ -248,6 +265,18 @@ mod tests {
         assert!(place.roster.dismiss(ID, GoodbyeReason::Revoked, pairing::REVOKED).is_none());
         assert_eq!(place.enter(presence, present).await.err(), Some(RejectCode::Revoked));
         assert!(place.roster.get(ID).is_none() && !place.apps.has_glasses(USER));
+        assert!(has_left(told.recv().await, ID));
+    }
+
+    #[tokio::test]
+    async fn who_comes_while_the_gateway_stops_does_not_get_in() {
+        let place = Place::new();
+        let (mailbox, _messages) = mpsc::channel(1);
+        let (presence, present, mut told) = place.admitted(1, mailbox);
+        // There is no session to end yet.
+        place.stop.cancel();
+        assert_eq!(place.enter(presence, present).await.err(), Some(RejectCode::ShuttingDown));
+        assert!(place.roster.is_empty() && !place.apps.has_glasses(USER));
         assert!(has_left(told.recv().await, ID));
     }
 
@@ -287,8 +316,8 @@ mod tests {
         let (mailbox, _more) = mpsc::channel(1);
         let (mut presence, present, _also_told) = place.admitted(2, mailbox);
         presence.id = "others".into();
-        let refused = presence.enter(present, Glasses::default(), 1, &place.pairings).await;
-        assert_eq!(refused.err().map(|(code, _)| code), Some(RejectCode::Busy));
+        let refused = place.enter_among(1, presence, present).await;
+        assert_eq!(refused.err(), Some(RejectCode::Busy));
         assert!(place.roster.get(ID).is_some() && place.apps.has_glasses(USER));
         assert!(place.roster.get("others").is_none() && place.roster.left_wall_ms("others").is_none());
     }

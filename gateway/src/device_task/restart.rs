@@ -9,8 +9,9 @@
 //! sends all of it again. So a row is written only when the device has shown that it has the welcome: until then it asks
 //! with the token of the session before it.
 //!
-//! A row that the store does not take holds nothing up: without acknowledgements the device would soon have to drop what
-//! it keeps, and a lost link, which is far more frequent than a restart on a full disk, would end the session.
+//! A row that the store does not take holds nothing up, and one that takes long not for longer than half a second, such as behind the
+//! erasure of a user: without acknowledgements the device would soon have to drop what it keeps, and a lost link, which is far
+//! more frequent than a restart at such a moment, would end the session. No sound counts as dealt with then.
 //!
 //! Of a session that cannot be resumed (`limits.resume_s` is 0) the row has only whether the next one begins muted, and is written
 //! when that changes.
@@ -113,6 +114,8 @@ pub(super) struct StoredSession {
     ended: VecDeque<(u32, Option<u64>)>,
     /// Rows on their way to the disk.
     unwritten: Arc<AtomicUsize>,
+    /// When the first of them was submitted, behind the last time that there was none.
+    unwritten_since_us: u64,
     /// The last one of them did not get there.
     has_failed: Arc<AtomicBool>,
     /// When it is tried again.
@@ -137,6 +140,7 @@ impl StoredSession {
             is_urgent: false,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
+            unwritten_since_us: 0,
             has_failed: Arc::default(),
             again_us: 0,
             mailbox,
@@ -167,18 +171,22 @@ impl StoredSession {
         if self.is_mute_only { stored.mute_stays == self.row.mute_stays } else { *stored == self.row }
     }
 
-    /// Whether no row is on its way, and none waits for that: the disk has it, or does not take it. Before that nothing is
-    /// acknowledged: the device would forget it.
-    pub(super) fn is_written(&self) -> bool {
+    /// Whether no row is on its way, and none waits for that: the disk has it, or does not take it.
+    fn is_written(&self) -> bool {
         let is_submitted = self.stored.as_ref().is_none_or(|stored| self.is_submitted(stored));
         is_submitted && self.unwritten.load(Ordering::Relaxed) == 0
     }
 
-    /// Capture time before which all sound has been dealt with, also for the process behind this one, as far as the disk has the
-    /// row ([`is_written`](Self::is_written)); 0: nothing can be said. `come_us`: the end of the sound so far, heard or
-    /// not; `quiet_us`: the same of what was heard, if nobody is speaking in it.
+    /// Until when nothing is acknowledged, since the device would forget what the disk does not have yet; 0: not at all.
+    pub(super) fn withheld_until_us(&self) -> u64 {
+        if self.is_written() { 0 } else { self.unwritten_since_us.saturating_add(WITHHELD_US_MAX) }
+    }
+
+    /// Capture time before which all sound has been dealt with, also for the process behind this one; 0: nothing can be said,
+    /// since the disk does not have the row. `come_us`: the end of the sound so far, heard or not; `quiet_us`: the same of what
+    /// was heard, if nobody is speaking in it.
     pub(super) fn dealt_with_us(&self, come_us: u64, quiet_us: Option<u64>) -> u64 {
-        if self.stored.is_none() || self.has_failed.load(Ordering::Relaxed) {
+        if self.stored.is_none() || self.has_failed.load(Ordering::Relaxed) || !self.is_written() {
             return 0;
         }
         // Nobody is to hear what glasses send into a muted microphone, nor the process behind this one.
@@ -313,10 +321,12 @@ impl StoredSession {
         self.stored = None;
     }
 
-    fn submit(&self, write: Write) {
+    fn submit(&mut self, write: Write) {
         let failed =
             |error| tracing::debug!(%error, "a session's state was not stored: it would not survive a restart");
-        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        if self.unwritten.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.unwritten_since_us = clock::mono_us();
+        }
         let (unwritten, has_failed) = (self.unwritten.clone(), self.has_failed.clone());
         let mailbox = self.mailbox.clone();
         let submitted = self.store.submit(write, move |written| {
@@ -352,6 +362,9 @@ pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
 /// How long a voice may have lasted before an utterance is open: a detector takes a few tenths of a second, and a phrase that is said
 /// softly at first is noticed late.
 const ONSET_US_MAX: u64 = 2_000_000;
+/// How long acknowledgements wait for a row. A disk commits in a few hundredths of a second; and with the 400 ms between two of
+/// them this is less than the second after which a device looks for another way.
+const WITHHELD_US_MAX: u64 = 500_000;
 /// Rows of one session on their way to the disk, with those that are urgent: more than a wearer begins turns in while a disk commits.
 const UNWRITTEN_MAX: usize = 8;
 /// After this time a row that could not be stored is tried again: the disk may be full or read-only for long.

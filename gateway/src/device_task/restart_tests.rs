@@ -122,6 +122,26 @@ async fn a_session_goes_on_from_its_row_and_one_without_a_row_from_its_beginning
 }
 
 #[tokio::test]
+async fn glasses_that_were_paired_anew_go_on_with_the_session_of_their_last_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    for (first, last, number) in [("zoe", "bob", 1), ("bob", "zoe", 3)] {
+        let mut before = StoredSession::new(store.clone(), first, "glasses", number, mpsc::channel(1).0);
+        before.keep();
+        before.store();
+        before.end();
+        let mut glasses = StoredSession::new(store.clone(), last, "glasses", number + 1, mpsc::channel(1).0);
+        glasses.keep();
+        glasses.turn(1, "what time is it".into(), 5);
+        glasses.store();
+        let sessions = next(&store).await;
+        let left = sessions.take("glasses", last, &of(number + 1)).and_then(|left| left.turn);
+        assert_eq!(left.map(|turn| turn.request), Some("what time is it".to_owned()), "{last}");
+        assert_eq!(sessions.take("glasses", first, &of(number)), None, "{first}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_of_a_store_of_version_2_goes_on() {
     let folder = copy_of(V2);
     let store = Store::open(folder.path(), 16).unwrap();
@@ -268,10 +288,14 @@ async fn sound_is_dealt_with_while_nobody_speaks_and_when_its_words_are() {
     glasses.utterance_ended(1, Some(9_500_000));
     assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 0);
     glasses.utterances_settled(1);
+    assert_eq!(glasses.dealt_with_us(0, None), 0, "the disk does not have it yet");
+    glasses.store();
+    store.settled().await.unwrap();
     assert_eq!(glasses.dealt_with_us(0, None), 9_500_000, "the next utterance is open");
     assert_eq!(glasses.dealt_with_us(0, Some(10_000_000)), 9_500_000);
     assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 13_000_000);
     // What the disk does not have does not outlive the process.
+    glasses.stream_ended(Some(14_000_000));
     store.bar(USER, true);
     glasses.store();
     assert_eq!(glasses.dealt_with_us(0, Some(15_000_000)), 0);
@@ -545,6 +569,34 @@ async fn nothing_goes_on_of_a_user_who_was_erased_since_the_start() {
     sessions.erase(USER);
     assert!(sessions.take("glasses", USER, &of(1)).is_none());
     assert_eq!(request("others", "bob", 2), asked);
+}
+
+#[tokio::test]
+async fn a_row_that_takes_long_withholds_acknowledgements_for_no_more_than_half_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep();
+    glasses.store();
+    store.settled().await.unwrap();
+    assert_eq!((glasses.withheld_until_us(), glasses.dealt_with_us(0, Some(9_000_000))), (0, 7_000_000));
+    // The data of another user is being erased.
+    let release = stalled(&store);
+    let before_us = clock::mono_us();
+    glasses.muted(true, 4, 9_000_000);
+    glasses.store();
+    let until_us = glasses.withheld_until_us();
+    assert!((before_us..=clock::mono_us()).contains(&(until_us - WITHHELD_US_MAX)));
+    // What changes meanwhile, urgent or not, withholds none for longer.
+    glasses.muted(false, 5, 9_500_000);
+    glasses.store();
+    glasses.turn(1, "tell ben".into(), 6);
+    glasses.store();
+    assert_eq!(glasses.withheld_until_us(), until_us);
+    assert_eq!(glasses.dealt_with_us(9_500_000, None), 0, "the process behind this one would hear it again");
+    drop(release);
+    store.settled().await.unwrap();
+    assert_eq!((glasses.withheld_until_us(), glasses.dealt_with_us(9_500_000, None)), (0, 9_500_000));
 }
 
 #[tokio::test]

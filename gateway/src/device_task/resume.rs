@@ -21,8 +21,12 @@ impl Session {
             && *terms == self.terms
     }
 
-    /// A frame has come over the present connection: the device has its welcome.
-    pub(super) fn welcome_arrived(&mut self) {
+    /// A frame has come over the present connection, at this time: the device has its welcome.
+    pub(super) fn welcome_arrived(&mut self, now_us: u64) {
+        if !self.link.confirm() {
+            return;
+        }
+        self.services.roster.confirmed(&self.id, self.number, now_us);
         if self.claims.tokens.welcome_arrived() {
             self.services.resumption.stored.welcome_arrived(&self.id);
             self.stored.keep();

@@ -108,9 +108,9 @@ impl Session {
     }
 
     fn ack_due_us(&self) -> Option<u64> {
-        let is_asked = self.link.outgoing.is_resumable() && self.link.outgoing.is_attached();
         let missing_us = self.ear.as_ref().is_some_and(Ear::is_missing).then_some(0);
-        missing_us.or(self.link.incoming.ack_due_us()).filter(|_| is_asked && self.stored.is_written())
+        let due_us = missing_us.or(self.link.incoming.ack_due_us()).filter(|_| self.link.acknowledges())?;
+        Some(due_us.max(self.stored.withheld_until_us()))
     }
 
     /// The last sound that need not be sent again. Behind a gap that may still fill, it is the one before the gap.

@@ -96,9 +96,10 @@ impl TurnRecords {
         self.record(turn.id).mark(stage, at_us);
     }
 
-    /// This turn is over, and none is being answered; returns its record.
+    /// This turn is over; returns its record. One that was interrupted may wait for its calls, and end after the next one has
+    /// begun, which goes on.
     pub(super) fn finish(&mut self, turn: Turn, outcome: TurnOutcome) -> TurnRecord {
-        self.current = None;
+        self.current.take_if(|(current, _)| current.id == turn.id);
         let mut record = self.open.remove(&turn.id).unwrap_or_default();
         record.finish(outcome);
         record
@@ -107,7 +108,10 @@ impl TurnRecords {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::telemetry::UnderWay;
 
     #[test]
     fn a_turn_that_is_over_gets_no_record_again_and_the_oldest_gives_way() {
@@ -125,5 +129,19 @@ mod tests {
             records.record(turn);
         }
         assert!(records.open.keys().copied().eq(3..=10));
+    }
+
+    #[test]
+    fn a_turn_that_ends_late_leaves_the_one_behind_it() {
+        let (mut records, under_way) = (TurnRecords::new("glasses", Transport::WSS), Arc::<UnderWay>::default());
+        let [first, second] = [1, 2].map(|id| Turn { id, revision: 0 });
+        records.begin(first, under_way.begin());
+        // The wearer interrupts it while its tool works.
+        records.begin(second, under_way.begin());
+        records.finish(first, TurnOutcome::Interrupted);
+        assert_eq!(records.current(), Some(second));
+        // It may have been asked again since it began.
+        records.finish(Turn { revision: 1, ..second }, TurnOutcome::Completed);
+        assert_eq!(records.current(), None);
     }
 }

@@ -24,11 +24,11 @@ impl Session {
         self.typed.turn_done(turn);
         self.stored.turn_done(turn.id, self.link.incoming.control_received());
         self.give_up_asking();
-        self.services.roster.turn(&self.id, self.number, None);
         self.requests.turn_done(turn);
         let device = self.id.clone();
         self.tell_user(UserInput::TurnDone { device, turn, messages });
         self.services.telemetry.turns.push(self.turns.finish(turn, outcome));
+        self.services.roster.turn(&self.id, self.number, self.turns.current().map(|turn| turn.id));
     }
 
     /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.

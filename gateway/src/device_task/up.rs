@@ -29,7 +29,7 @@ impl Session {
     /// Handles one envelope.
     pub(super) fn frame(&mut self, bytes: &[u8]) {
         let now_us = clock::mono_us();
-        self.welcome_arrived();
+        self.welcome_arrived(now_us);
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
                 if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message)), now_us) {

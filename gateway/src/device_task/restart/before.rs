@@ -60,7 +60,7 @@ pub(crate) struct StoredSessions {
 /// What is left of them.
 #[derive(Default)]
 struct Open {
-    /// By device: its user and its session.
+    /// By device: the user and the row of its last session.
     sessions: BTreeMap<String, (String, Row)>,
     /// Calls that were open; each goes to one device.
     left: Left,
@@ -128,7 +128,10 @@ impl StoredSessions {
                 if row.mute_stays {
                     muted.insert((device.clone(), user.clone()));
                 }
-                sessions.insert(device, (user.clone(), row));
+                // Paired anew for another user, a device has a row of each of them.
+                if sessions.get(&device).is_none_or(|(_, other): &(String, Row)| other.number < row.number) {
+                    sessions.insert(device, (user.clone(), row));
+                }
             }
         }
         let until_us = clock::mono_us() + u64::from(resume_ms) * 1_000;
