@@ -207,10 +207,10 @@ pub(crate) fn refusal(outcome: ApprovalOutcome, by: AnsweredBy) -> Option<ToolRe
     Some(ToolResult::failed(code, message, false))
 }
 
-/// The tool of a call about which the wearer was asked before a restart is gone, or another one.
+/// The tool of a call that waited, perhaps for the wearer and over a restart, is gone, or another one.
 pub(crate) fn changed(tool: &str) -> ToolResult {
     let message = format!(
-        "The tool '{}' is gone or has changed since the wearer was asked; nothing was done.",
+        "The tool '{}' is gone or has changed since the call came; nothing was done.",
         cut(tool, NAME_BYTES_MAX)
     );
     let mut result = ToolResult::failed(ErrorCode::ToolNotFound, message, false);

@@ -221,7 +221,12 @@ impl AppLifecycles {
         match life.state {
             AppState::Stopping => self.gone(now_us, package),
             AppState::Running if life.released => {
+                let waited_for = life.is_settling();
                 self.out.push_back(AppOutput::Glasses(AppEvent::Stopped { package: package.to_owned() }));
+                if waited_for {
+                    let (package, why) = (package.to_owned(), "it ended before it was ready".to_owned());
+                    self.out.push_back(AppOutput::Failed { package, why, again_ms: None });
+                }
                 self.gone(now_us, package);
             }
             AppState::Running => {

@@ -436,7 +436,10 @@ fn an_app_may_release_its_session_before_its_webhook_has_answered() {
     stage.start("a", AppKind::Foreground);
     stage.join("a", 1);
     stage.input(AppInput::Released { package: "a".into(), connection: 1 });
-    assert_eq!(calls(&stage.lose("a", 1)), 0);
+    let out = stage.lose("a", 1);
+    assert_eq!(calls(&out), 0);
+    let told = out.iter().filter(|out| matches!(out, AppOutput::Failed { .. })).count();
+    assert_eq!(told, 1, "who waits for the start: {out:?}");
     assert_eq!((stage.answer("a", Ok(())), stage.state("a")), (Vec::new(), None));
     assert_eq!(stage.pass(100 * S), []);
 }

@@ -114,8 +114,8 @@ pub(super) struct StoredSession {
     ended: VecDeque<(u32, Option<u64>)>,
     /// Rows on their way to the disk.
     unwritten: Arc<AtomicUsize>,
-    /// When the first of them was submitted, behind the last time that there was none.
-    unwritten_since_us: u64,
+    /// Since when the disk does not have the row as it is; `None`: it has it.
+    unwritten_since_us: Option<u64>,
     /// The last one of them did not get there.
     has_failed: Arc<AtomicBool>,
     /// When it is tried again.
@@ -140,7 +140,7 @@ impl StoredSession {
             is_urgent: false,
             ended: VecDeque::new(),
             unwritten: Arc::default(),
-            unwritten_since_us: 0,
+            unwritten_since_us: None,
             has_failed: Arc::default(),
             again_us: 0,
             mailbox,
@@ -177,9 +177,11 @@ impl StoredSession {
         is_submitted && self.unwritten.load(Ordering::Relaxed) == 0
     }
 
-    /// Until when nothing is acknowledged, since the device would forget what the disk does not have yet; 0: not at all.
+    /// Until when nothing is acknowledged, since the device would forget what the disk does not have yet; 0: not at all. As of the
+    /// last [`store`](Self::store).
     pub(super) fn withheld_until_us(&self) -> u64 {
-        if self.is_written() { 0 } else { self.unwritten_since_us.saturating_add(WITHHELD_US_MAX) }
+        let since_us = self.unwritten_since_us.filter(|_| !self.is_written());
+        since_us.map_or(0, |since_us| since_us.saturating_add(WITHHELD_US_MAX))
     }
 
     /// Capture time before which all sound has been dealt with, also for the process behind this one; 0: nothing can be said,
@@ -291,6 +293,8 @@ impl StoredSession {
         if self.unwritten.load(Ordering::Relaxed) < places {
             self.submit_row();
         }
+        let since_us = self.unwritten_since_us;
+        self.unwritten_since_us = (!self.is_written()).then(|| since_us.unwrap_or_else(clock::mono_us));
     }
 
     fn submit_row(&mut self) {
@@ -321,12 +325,10 @@ impl StoredSession {
         self.stored = None;
     }
 
-    fn submit(&mut self, write: Write) {
+    fn submit(&self, write: Write) {
         let failed =
             |error| tracing::debug!(%error, "a session's state was not stored: it would not survive a restart");
-        if self.unwritten.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.unwritten_since_us = clock::mono_us();
-        }
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
         let (unwritten, has_failed) = (self.unwritten.clone(), self.has_failed.clone());
         let mailbox = self.mailbox.clone();
         let submitted = self.store.submit(write, move |written| {

@@ -238,7 +238,7 @@ impl Executor {
         let result = decided.unwrap_or_else(|_panic| {
             tracing::error!("a part of the executor panicked");
             let message = "The call crashed; whether anything was done is unknown.";
-            ToolResult::failed(ErrorCode::ExecutionError, message, false)
+            ToolResult::failed(ErrorCode::AppNotAvailable, message, false)
         });
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
         let mut result =

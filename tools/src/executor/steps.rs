@@ -102,14 +102,20 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether the call may still be made, after the wearer was asked and other calls have run.
-    fn check_again(&self, passing: &Passing, tool: &Registered) -> Result<(), Refused> {
+    /// Whether the call may still be made, after other calls have run and, if it was so, the wearer was `asked`: about the tool as
+    /// it was.
+    fn check_again(&self, passing: &Passing, tool: &Registered, asked: bool) -> Result<(), Refused> {
         let CallContext { user, device, .. } = &passing.context;
         if permissions::is_denied(&self.switches.denied(user), &tool.spec.name) {
             return Err(switched_off());
         }
         let now = self.registry.snapshot(user, device.as_deref());
-        let is_same = now.find(&tool.spec.name).is_some_and(|now| now.definition_hash() == tool.definition_hash());
+        let now = now.find(&tool.spec.name).filter(|now| now.source == tool.source);
+        let is_same = now.is_some_and(|now| match asked {
+            true => now.definition_hash() == tool.definition_hash(),
+            // Another description, as of a server that has its state there, makes no other call.
+            false => now.spec.input_schema == tool.spec.input_schema && now.spec.flags == tool.spec.flags,
+        });
         if is_same { Ok(()) } else { Err(Box::new(consent::changed(&tool.spec.name))) }
     }
 
@@ -183,7 +189,7 @@ impl Executor {
             }
         };
         if (facts.asked || !tool.spec.flags.read_only)
-            && let Err(refused) = self.check_again(&passing, tool)
+            && let Err(refused) = self.check_again(&passing, tool, facts.asked)
         {
             return *refused;
         }

@@ -1,6 +1,6 @@
 //! `http`: requests to the hosts that the operator lists. A request is sent only to an address that was judged
-//! ([`super::address`]), follows redirects only within its origin, and is bounded in size and time. Secrets are filled
-//! in here, and redacted from what comes back.
+//! ([`super::address`]), follows redirects only if it is for reading and within its origin, and is bounded in size and time.
+//! Secrets are filled in here, and redacted from what comes back.
 
 use std::{collections::BTreeMap, error::Error as StdError, sync::Arc, time::Duration};
 
@@ -97,8 +97,8 @@ pub(super) struct Request {
     bytes: Option<String>,
 }
 
-/// Clients for public hosts and for private ones.
-pub(super) struct Http(Option<[Client; 2]>);
+/// Clients for public hosts and for private ones: each for requests that read, and for others.
+pub(super) struct Http(Option<[[Client; 2]; 2]>);
 
 impl Http {
     /// # Errors
@@ -112,17 +112,20 @@ impl Http {
         if !policy.has_hosts() {
             return Ok(Self(None));
         }
-        let client = |reach| {
+        let client = |reach, redirects| {
             Client::builder()
                 .dns_resolver(Arc::new(Judged { lookup: Arc::clone(&lookup), reach }))
-                .redirect(redirect::Policy::custom(within_origin))
+                .redirect(redirects)
                 .referer(false)
                 .no_proxy()
                 // Nothing is sent over a connection whose end is only found out by sending.
                 .pool_max_idle_per_host(0)
                 .build()
         };
-        Ok(Self(Some([client(Reach::Public)?, client(Reach::Private)?])))
+        let both = |reach| -> Result<[Client; 2], HttpClientError> {
+            Ok([client(reach, redirect::Policy::custom(within_origin))?, client(reach, redirect::Policy::none())?])
+        };
+        Ok(Self(Some([both(Reach::Public)?, both(Reach::Private)?])))
     }
 
     /// Sends a request and returns `{status, url, headers, text | bytes}`. Its texts may still quote secrets.
@@ -147,11 +150,13 @@ impl Http {
         let Some([public, private]) = &self.0 else {
             return Err(error("not_allowed", "http is off until the operator lists hosts in [code.http]"));
         };
-        let client = if rule.reach() == Reach::Private { private } else { public };
+        let [reading, changing] = if rule.reach() == Reach::Private { private } else { public };
         let changes = !matches!(request.method, Verb::Get | Verb::Head);
+        // A server that redirects it has received it, and what fails behind that is no request that was not sent.
+        let client = if changes { changing } else { reading };
         let request = client.request(request.method.into(), url).headers(headers).body(body);
         let exchange = async {
-            let response = request.send().await.map_err(|failure| failed(failure, changes))?;
+            let response = request.send().await.map_err(failed)?;
             answer(policy, response).await.map_err(|error| if changes { unknown(error) } else { error })
         };
         timeout(TIME_MAX, exchange).await.unwrap_or_else(|_| {
@@ -266,7 +271,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, HostError> {
         return Err(too_large());
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|failure| failed(failure, false))? {
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
         if body.len() + chunk.len() > RESPONSE_BYTES_MAX {
             return Err(too_large());
         }
@@ -301,17 +306,15 @@ fn unknown(failure: HostError) -> HostError {
     HostError { retryable: false, ..error("http_failed", message) }
 }
 
-/// Why a request failed: what the program must not do, or what went wrong. `changes`: it may have changed something, once it was
-/// sent.
-fn failed(failure: reqwest::Error, changes: bool) -> HostError {
+/// Why a request failed: what the program must not do, or what went wrong.
+fn failed(failure: reqwest::Error) -> HostError {
     let mut cause: &(dyn StdError + 'static) = &failure;
     loop {
         if let Some(refused) = cause.downcast_ref::<RefusedAddress>() {
             return error("not_allowed", refused.to_string());
         }
         if let Some(refused) = cause.downcast_ref::<RefusedRedirect>() {
-            let refused = error("not_allowed", refused.to_string());
-            return if changes { unknown(refused) } else { refused };
+            return error("not_allowed", refused.to_string());
         }
         let Some(inner) = cause.source() else { break };
         cause = inner;
