@@ -69,16 +69,16 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Takes the oldest item of the next owner. An owner with fewer items in work, as `in_work` counts them, comes
-    /// before one with more. `in_work` gives `None` for an owner whose oldest item has to wait.
+    /// Takes the oldest item of the next owner that need not wait. An owner with fewer items in work, as `in_work` counts them,
+    /// comes before one with more. `in_work` gives `None` for an item that has to wait.
     pub fn pop(&mut self, in_work: impl Fn(Owner, &T) -> Option<usize>) -> Option<(Owner, T)> {
         let items_in_work = |index: usize| {
             let (owner, items) = &self.owners[index];
-            in_work(*owner, items.front()?).map(|count| (count, index))
+            items.iter().enumerate().find_map(|(at, item)| in_work(*owner, item).map(|count| (count, index, at)))
         };
-        let (_, next) = (0..self.owners.len()).filter_map(items_in_work).min()?;
+        let (_, next, at) = (0..self.owners.len()).filter_map(items_in_work).min()?;
         let (owner, mut items) = self.owners.remove(next)?;
-        let item = items.pop_front()?;
+        let item = items.remove(at)?;
         if !items.is_empty() {
             self.owners.push_back((owner, items));
         }

@@ -202,8 +202,8 @@ fn the_translations_of_one_device_are_decoded_one_after_the_other() {
     submit(1);
     assert_eq!(world.started.recv().unwrap(), 1);
     submit(2);
-    // A request does not wait for them.
-    world.submit_for(owner, 3, Priority::Final).unwrap();
+    // A second pass does not wait for them.
+    world.submit_for(owner, 3, Priority::SecondPass).unwrap();
     assert_eq!(world.started.recv().unwrap(), 3);
     assert_eq!(world.finish(1), [1]);
     assert_eq!(world.started.recv().unwrap(), 2);

@@ -163,13 +163,18 @@ impl Active {
         self.model_used(cx, usage, outcome);
     }
 
-    /// Of a request that failed. One that broke off when its answer had begun is paid for, as far as it came.
-    pub(super) fn usage_of_failed(&self, cx: &Context, kind: FailureKind, has_begun: bool) -> Usage {
-        if has_begun || kind == FailureKind::BadCall { self.estimate(cx) } else { Usage::default() }
+    /// Of a request that failed. One that broke off when its answer had begun is paid for, as far as it came. `unseen`: bytes of
+    /// the answer that were held back.
+    pub(super) fn usage_of_failed(&self, cx: &Context, kind: FailureKind, unseen: usize) -> Usage {
+        let is_seen = self.steps.last().is_some_and(|step| !step.text.is_empty() || !step.calls.is_empty());
+        if !is_seen && unseen == 0 && kind != FailureKind::BadCall {
+            return Usage::default();
+        }
+        let estimate = self.estimate(cx);
+        Usage { output: estimate.output.saturating_add(tokens(unseen)), ..estimate }
     }
 
     fn estimate(&self, cx: &Context) -> Usage {
-        let tokens = |chars: usize| u32::try_from(chars.div_ceil(CHARS_PER_TOKEN)).unwrap_or(u32::MAX);
         let Some((answer, before)) = self.steps.split_last() else {
             return Usage::default();
         };
@@ -183,6 +188,10 @@ impl Active {
     pub(super) fn is_spent(&self, cx: &Context) -> bool {
         cx.config.turn_tokens_max.is_some_and(|most| self.tokens >= u64::from(most))
     }
+}
+
+fn tokens(chars: usize) -> u32 {
+    u32::try_from(chars.div_ceil(CHARS_PER_TOKEN)).unwrap_or(u32::MAX)
 }
 
 fn chars(part: &Part) -> usize {

@@ -92,11 +92,11 @@ impl Active {
 
     /// The answer to half a request is not wanted; if it is complete, it is paid for.
     fn drop_answer(&mut self, cx: &mut Context, held: &[ModelEvent]) {
+        let text = |event: &ModelEvent| if let ModelEvent::Text(text) = event { text.len() } else { 0 };
+        let unseen = held.iter().map(text).sum();
         let ended = held.iter().find_map(|event| match event {
             ModelEvent::Done { usage, .. } => Some((*usage, ModelOutcome::Answered)),
-            ModelEvent::Failed { kind, .. } => {
-                Some((self.usage_of_failed(cx, *kind, held.len() > 1), ModelOutcome::Failed))
-            }
+            ModelEvent::Failed { kind, .. } => Some((self.usage_of_failed(cx, *kind, unseen), ModelOutcome::Failed)),
             _ => None,
         });
         match ended {

@@ -173,8 +173,7 @@ impl Active {
         let refused = kind == FailureKind::Refused;
         let is_there = refused || kind == FailureKind::BadCall;
         let outcome = if is_there { ModelOutcome::Answered } else { ModelOutcome::Failed };
-        let has_begun = self.steps.last().is_some_and(|step| !step.text.is_empty() || !step.calls.is_empty());
-        let usage = self.usage_of_failed(cx, kind, has_begun);
+        let usage = self.usage_of_failed(cx, kind, 0);
         self.model_used(cx, usage, outcome);
         if (kind == FailureKind::BadCall && self.ask_again(cx)) || (!refused && self.fall_back(cx)) {
             return Vec::new();

@@ -33,7 +33,7 @@ use self::{
     clarity::Clarity,
     link_loss::Missed,
     named::{InSound, Named},
-    origin::Grounds,
+    origin::{Grounds, Origin},
     pace::Pace,
     talk::Talk,
     utterance::{Closed, Interruption, Open},
@@ -142,6 +142,8 @@ pub(crate) struct Floor {
     /// Whether a foreground app has begun to listen since the last request.
     handed_over: bool,
     talk: Talk,
+    /// The utterance that was open when the talk button went down, and how it had begun.
+    before_hold: Option<(u32, Origin)>,
     pace: Pace,
     clarity: Clarity,
     /// The last voice over the assistant, if it had no words: the next one interrupts by its words only. It counts until
@@ -171,6 +173,7 @@ impl Floor {
             last: None,
             handed_over: false,
             talk: Talk::default(),
+            before_hold: None,
             pace: Pace::default(),
             clarity: Clarity::default(),
             wordless: None,

@@ -32,7 +32,9 @@ impl Floor {
         let grounds = self.grounds_now(cx.now_us());
         let is_talk = |open: &&mut Open| open.origin.grounds == Grounds::None && !open.named.is_likely();
         let mut event = None;
+        self.before_hold = None;
         if let Some(open) = self.open.as_mut().filter(|_| grounds != Grounds::None).filter(is_talk) {
+            self.before_hold = Some((open.id, open.origin));
             if cx.now_us().saturating_sub(open.started_us) <= EARLY_US {
                 open.origin = Origin { grounds, background: false, rest: false, ..open.origin };
             } else {
@@ -79,8 +81,14 @@ impl Floor {
         }
     }
 
-    /// It was released at once: that was only a press, and pauses count again.
+    /// It was released at once: that was only a press, and pauses count again. Speech that was going on is what it was, and so is
+    /// its rest, which began since then.
     pub(crate) fn let_go(&mut self) {
         self.talk = Talk::Free;
+        if let Some((utterance, origin)) = self.before_hold.take()
+            && let Some(open) = self.open.as_mut().filter(|open| open.id >= utterance)
+        {
+            open.origin = origin;
+        }
     }
 }
