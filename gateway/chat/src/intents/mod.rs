@@ -369,6 +369,19 @@ mod tests {
         for sentence in ["Lösche nicht die Notiz über Milch.", "Lösche die Notiz über Milch nicht, bitte."] {
             assert!(!understood("de", german, sentence), "{sentence}");
         }
+        for (language, template, sentence) in [
+            ("en", "play {text:name} on radio", "Play Never Gonna Give You Up on radio."),
+            ("fr", "joue {text:name} sur radio", "Joue Ne me quitte pas sur radio."),
+            ("de", "spiel {text:name} auf radio", "Spiel Ohne dich auf radio."),
+        ] {
+            assert!(understood(language, template, sentence), "{sentence}");
+        }
+        for (language, template, sentence) in [
+            ("fr", "joue {text:name} sur radio", "Joue pas Yesterday sur radio."),
+            ("de", "spiel {text:name} auf radio", "Spiel nicht Yesterday auf radio."),
+        ] {
+            assert!(!understood(language, template, sentence), "{sentence}");
+        }
         assert!(!understood("de", "zeig meine notizen", "Zeig keine Notizen."));
         assert!(!understood("es", "cancela el temporizador", "No canceles el temporizador."));
         assert!(!understood("fr", "arrête le minuteur", "N'arrête pas le minuteur."));

@@ -1,6 +1,6 @@
 //! What happens again and again: "every day", "each Monday morning", "twice a week".
 
-use super::{date, utterance::View};
+use super::{clock, date, utterance::View};
 
 /// Longest one before the end of a text.
 const WORDS_MAX: usize = 5;
@@ -11,13 +11,25 @@ pub(super) fn is_at_edge(view: View<'_>, at: usize, end: usize) -> bool {
     let mut telling = (at..end).filter(|at| view.language().weight(view.text(*at)) >= 1.0);
     let Some(first) = telling.next() else { return false };
     let last = telling.next_back().unwrap_or(first);
-    let begins = (at..=first).any(|start| read(view, start).is_some());
+    let begins = is_adverb(view, at) || (at..=first).any(|start| read_clear(view, start).is_some());
     let mut starts = at.max(last.saturating_sub(WORDS_MAX))..end;
     begins || starts.any(|start| read(view, start).is_some_and(|it| it > last))
 }
 
+/// Whether a word such as "daily" is here and describes no other word: "daily at nine", but not "weekly meetings".
+fn is_adverb(view: View<'_>, at: usize) -> bool {
+    let language = view.language();
+    view.any_phrase(at, language.repetition.attached)
+        .is_some_and(|end| language.is_small(view.text(end)) || !clock::read_when(view, end).is_empty())
+}
+
 /// One past its last word.
 fn read(view: View<'_>, at: usize) -> Option<usize> {
+    view.any_phrase(at, view.language().repetition.attached).or_else(|| read_clear(view, at))
+}
+
+/// The same, without words that may describe another.
+fn read_clear(view: View<'_>, at: usize) -> Option<usize> {
     let words = &view.language().repetition;
     if let Some(end) = view.any_phrase(at, words.alone) {
         return Some(end);

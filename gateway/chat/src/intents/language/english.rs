@@ -34,6 +34,8 @@ pub(super) static LANGUAGE: Language = Language {
             "so", "too", "then", "if", "not", "say",
         ],
         negations: &["not", "never", "don't", "dont", "without"],
+        negations_behind: &[],
+        negations_last: &[],
         questions: &["do", "did", "have", "has", "was", "if", "when", "who", "how", "why", "where", "can", "could"],
         skippable: &["please", "just", "quickly", "maybe", "actually"],
         before_names: &["of", "from", "and", "to", "for", "up"],
@@ -104,6 +106,10 @@ pub(super) static LANGUAGE: Language = Language {
             "hello",
             "next",
             "be a dear and",
+            "have a",
+            "have an",
+            "do a",
+            "do an",
         ],
         plain_endings: &[
             "please",
@@ -296,7 +302,8 @@ pub(super) static LANGUAGE: Language = Language {
         month_first: true,
     },
     repetition: RepetitionWords {
-        alone: &["daily", "weekly", "monthly", "yearly", "hourly", "nightly", "on weekdays", "on weekends"],
+        alone: &["on weekdays", "on weekends"],
+        attached: &["daily", "weekly", "monthly", "yearly", "hourly", "nightly"],
         every: &["every other", "every single", "every", "each", "once a", "twice a", "times a", "once every"],
         units: &[
             "morning",

@@ -35,6 +35,8 @@ pub(super) static LANGUAGE: Language = Language {
             "combien", "qui", "si", "ne", "n", "pas", "se", "s", "plus",
         ],
         negations: &["ne", "n", "pas", "jamais", "sans"],
+        negations_behind: &["pas", "jamais"],
+        negations_last: &[],
         questions: &["si", "quand", "qui", "comment", "pourquoi", "ai", "as", "il", "elle", "on"],
         skippable: &["juste", "vite", "maintenant", "donc"],
         before_names: &["de", "d", "du", "et", "a", "pour", "sur", "en"],
@@ -184,6 +186,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     repetition: RepetitionWords {
         alone: &["quotidiennement", "hebdomadairement", "mensuellement"],
+        attached: &[],
         every: &["chaque", "tous les", "toutes les", "une fois par", "deux fois par", "fois par"],
         units: &[
             "matin",

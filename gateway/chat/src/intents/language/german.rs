@@ -35,6 +35,8 @@ pub(super) static LANGUAGE: Language = Language {
             "so", "dann", "wenn", "nicht", "dass", "daran", "nach", "noch", "gibt", "sag",
         ],
         negations: &["nicht", "kein", "keine", "keinen", "keinem", "keiner", "nie", "niemals", "ohne"],
+        negations_behind: &["nicht", "kein", "keine", "keinen", "keinem", "keiner", "nie", "niemals"],
+        negations_last: &["nicht", "nie", "niemals"],
         questions: &["ob", "wenn", "wann", "wer", "wie", "wo", "warum", "hab", "habe", "hat", "haben"],
         skippable: &["bitte", "mal", "einfach", "schnell", "vielleicht", "jetzt", "doch", "eigentlich"],
         before_names: &["von", "aus", "und", "zu", "fur", "auf", "uber", "nach"],
@@ -242,17 +244,8 @@ pub(super) static LANGUAGE: Language = Language {
         month_first: false,
     },
     repetition: RepetitionWords {
-        alone: &[
-            "taglich",
-            "wochentlich",
-            "monatlich",
-            "jahrlich",
-            "stundlich",
-            "werktags",
-            "morgens",
-            "abends",
-            "nachts",
-        ],
+        alone: &["taglich", "wochentlich", "monatlich", "jahrlich", "stundlich", "werktags"],
+        attached: &["morgens", "abends", "nachts"],
         every: &[
             "jeden",
             "jede",

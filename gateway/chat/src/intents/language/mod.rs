@@ -55,6 +55,9 @@ pub(super) struct Kinds {
     pub small: &'static [&'static str],
     /// Words that make the opposite of a sentence, a question or a condition: none was misheard, lost or inserted.
     pub negations: &'static [&'static str],
+    /// The negations that follow the verb that they negate, and those that end its sentence.
+    pub negations_behind: &'static [&'static str],
+    pub negations_last: &'static [&'static str],
     pub questions: &'static [&'static str],
     /// Words without meaning anywhere in a command.
     pub skippable: &'static [&'static str],
@@ -222,8 +225,10 @@ pub(super) struct DateWords {
 
 /// Words for what happens again and again.
 pub(super) struct RepetitionWords {
-    /// Words that say it alone: "daily".
+    /// Words that say it alone: "on weekdays".
     pub alone: &'static [&'static str],
+    /// Words that say it at the end of a text, and at its beginning unless they describe what follows: "daily".
+    pub attached: &'static [&'static str],
     /// Before a unit or a weekday: "every". A longer phrase stands before one that it begins with.
     pub every: &'static [&'static str],
     /// Units beside those of lengths of time, and parts of the day.

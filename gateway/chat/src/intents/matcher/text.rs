@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
             // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
             let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
             let no_name = named && kinds.pronouns.contains(&view.text(at));
-            if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end) {
+            if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end, leading) {
                 continue;
             }
             let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
@@ -65,18 +65,26 @@ impl<'a> Run<'a> {
         words
     }
 
-    /// Whether words at an edge of the text say something of the command. In what is looked for that is a negation:
-    /// "lösche die Notiz über Milch nicht". In what is dictated for a time it is a repetition, as there is a single time
-    /// only: "take my pills every day".
-    fn is_refused(&self, slot: &Slot, at: usize, end: usize) -> bool {
+    /// Whether words at an edge of the text say something of the command. In what is looked for that is a negation of its
+    /// verb: "lösche die Notiz über Milch nicht", but not "the reminder to not call Ben". In what is dictated for a time it
+    /// is a repetition, as there is a single time only: "take my pills every day".
+    fn is_refused(&self, slot: &Slot, at: usize, end: usize, leading: bool) -> bool {
         let view = self.view;
-        let language = view.language();
+        let kinds = &view.language().kinds;
         if slot.kind == (SlotKind::Text { dictated: true }) {
             return repetition::is_at_edge(view, at, end) && self.is_timed();
         }
-        let words = (at..end).map(|at| view.text(at)).filter(|word| !language.is_skippable(word));
-        let mut edges = words.clone().take(1).chain(words.rev().take(1));
-        edges.any(|word| language.is_negation(word))
+        let counts = |at: &usize| !view.language().is_skippable(view.text(*at));
+        let word = |at: Option<usize>| at.map_or("", |at| view.text(at));
+        let (before, first) = (word((0..at).rfind(counts)), word((at..end).find(counts)));
+        let negating: &[&str] = if leading {
+            kinds.negations
+        } else if kinds.before_names.contains(&before) {
+            &[]
+        } else {
+            kinds.negations_behind
+        };
+        negating.contains(&first) || kinds.negations_last.contains(&word((at..end).rfind(counts)))
     }
 
     /// Whether the template has a time.
