@@ -76,9 +76,10 @@ async fn addresses_of_azure_and_of_proxies() {
     assert!(is_greeting(&ask(&model).await));
     let proxy = format!("{host}/a/proxy/path");
     let responses = Responses::new(responses::Options::new("m"));
+    // What comes is no answer in this dialect, and is asked for again.
     ask(&self::model(&proxy, responses, |_| {})).await;
     assert_eq!(
-        first_lines(&server),
+        first_lines(&server)[..2],
         [
             "POST /openai/deployments/gpt/chat/completions?api-version=2024-10-21 HTTP/1.1",
             "POST /a/proxy/path/responses HTTP/1.1"

@@ -230,8 +230,8 @@ proptest! {
             harness.pass(case.ms % 5_000);
             harness.rename(case.name());
             case.agree(&mut harness, device, asked.id);
-            // The tool that the wearer was asked about, and not the other one.
-            case.runs(&mut harness, 1);
+            // Neither the tool that the wearer was asked about, which is gone, nor the other one.
+            case.runs(&mut harness, 0);
         } else {
             let arguments_hash = arguments_hash(TOOLS[(case.tool + 1) % TOOLS.len()], &case.arguments());
             let approval = Approval { arguments_hash, ..asked };
