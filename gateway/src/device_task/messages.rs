@@ -87,7 +87,7 @@ impl Session {
                 let understood = self.services.engines.languages.of(&self.user.name);
                 if let Some(tag) = understood.turned(result.language, kind, &text) {
                     self.app_feed.turn_to(tag);
-                    if self.requests.turn_to(tag) {
+                    if self.requests.language.turn_to(tag) {
                         self.services.assistant.preparer.prepare(&self.user.name, &self.id, tag);
                     }
                 }

@@ -49,7 +49,7 @@ pub(crate) struct Requests {
     user: String,
     device: String,
     session: String,
-    language: TurnLanguage,
+    pub(super) language: TurnLanguage,
     models: ModelChain,
     preparer: Preparer,
     executor: Executor,
@@ -65,6 +65,9 @@ pub(crate) struct Requests {
     /// The last turn for which a model was asked, and what was said up to then.
     conversation: Option<(u32, Arc<[PastMessage]>)>,
 }
+
+/// What was said, the request that it may answer, and what the wearer sees.
+type Said = (Vec<Message>, Option<Pending>, Scene);
 
 /// A request that was sent to a model.
 struct Last {
@@ -128,7 +131,7 @@ impl Requests {
         self.forget();
         self.conversation = Some((turn.id, conversation::recent(&messages)));
         let language = self.language.of(turn);
-        let (revision, mut request) = self.request(messages, pending, scene, language);
+        let (revision, mut request) = self.request((messages, pending, scene), language);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
         let Some(model) = self.models.get(usize::from(rank)).cloned() else {
@@ -183,19 +186,8 @@ impl Requests {
         self.context.system(&self.user, &request.messages, model.name(), (&request.tools, modules.as_ref()))
     }
 
-    /// The wearer now speaks the language of this tag; `true`: another one than before.
-    pub(crate) fn turn_to(&mut self, tag: &str) -> bool {
-        self.language.turn_to(tag)
-    }
-
     /// A request with the tools available now and without the wearer's context, and the revision of its tools.
-    fn request(
-        &self,
-        messages: Vec<Message>,
-        pending: Option<Pending>,
-        scene: Scene,
-        language: String,
-    ) -> (u64, Request) {
+    fn request(&self, (messages, pending, scene): Said, language: String) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let request = Request {
             system: None,
@@ -270,7 +262,7 @@ impl Requests {
         scene: Scene,
     ) -> Option<Input> {
         let language = self.language.now().to_owned();
-        let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene, language);
+        let (_, request) = self.request((vec![Message::text(Role::User, text)], pending, scene), language);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
             let found = models.iter().find_map(|model| model.match_command(&request));

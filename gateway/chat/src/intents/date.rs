@@ -7,7 +7,7 @@ use jiff::{
 
 use super::{utterance::View, words::Kind};
 
-/// A date.
+/// The date that begins at this word, and the word behind it.
 pub(super) fn read(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
     let words = &view.language().date;
     let first = at;

@@ -9,6 +9,7 @@ mod interruption;
 mod muting;
 mod presence;
 mod repeated;
+mod stopping;
 mod talk;
 mod translating;
 mod unkept;

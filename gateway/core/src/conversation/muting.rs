@@ -1,6 +1,6 @@
 //! The microphone off and on.
 
-use super::{Conversation, coordination::Stop};
+use super::{Conversation, stopping::Stop};
 use crate::{agent::phrases, output::Output};
 
 impl Conversation {

@@ -1,6 +1,6 @@
 //! "Translate what they say": what the interpreter means for the others.
 
-use super::{Conversation, coordination::Stop};
+use super::{Conversation, stopping::Stop};
 use crate::{
     agent::phrases,
     floor::{
