@@ -553,7 +553,7 @@ async fn every_persistent_call_is_recorded_and_no_other() {
     assert_eq!((record.tool.as_str(), record.source.as_str()), ("com.test.tool", "app:com.test"));
     assert_eq!((record.error, record.asked, record.bytes_in, record.bytes_out), (None, false, 7, 4));
     let failed = cut(ToolFlags { requires_approval: true, ..CHANGING }, Act::Panic).await;
-    assert_eq!(failed[0].error, Some(ErrorCode::ExecutionError));
+    assert_eq!(failed[0].error, Some(ErrorCode::AppNotAvailable));
     assert!(failed[0].asked);
     let approval = failed[0].approval.as_ref().expect("a decision");
     assert_eq!((approval.outcome, approval.by), (ApprovalOutcome::Approved, AnsweredBy::Nobody));
