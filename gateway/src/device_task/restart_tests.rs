@@ -579,6 +579,7 @@ async fn a_row_that_takes_long_withholds_acknowledgements_for_no_more_than_half_
     glasses.keep();
     glasses.store();
     store.settled().await.unwrap();
+    glasses.store();
     assert_eq!((glasses.withheld_until_us(), glasses.dealt_with_us(0, Some(9_000_000))), (0, 7_000_000));
     // The data of another user is being erased.
     let release = stalled(&store);
@@ -587,9 +588,14 @@ async fn a_row_that_takes_long_withholds_acknowledgements_for_no_more_than_half_
     glasses.store();
     let until_us = glasses.withheld_until_us();
     assert!((before_us..=clock::mono_us()).contains(&(until_us - WITHHELD_US_MAX)));
-    // What changes meanwhile, urgent or not, withholds none for longer.
+    // What changes meanwhile, urgent or not, withholds none for longer, nor does a row that follows at once.
     glasses.muted(false, 5, 9_500_000);
     glasses.store();
+    drop(release);
+    store.settled().await.unwrap();
+    let release = stalled(&store);
+    glasses.store();
+    assert_eq!(glasses.withheld_until_us(), until_us);
     glasses.turn(1, "tell ben".into(), 6);
     glasses.store();
     assert_eq!(glasses.withheld_until_us(), until_us);
