@@ -2,7 +2,10 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-use super::{Conversation, stopping::Stop};
+use super::{
+    Conversation,
+    stopping::{NOTICE_HEARD_PART, Stop},
+};
 use crate::{
     agent::{self, Spoken, phrases},
     approval::Answer,
@@ -16,9 +19,6 @@ use crate::{
     reply::{Ended, Purpose},
     vocab::{AnsweredBy, CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
-
-/// Part of an interrupted announcement from which on it counts as heard.
-pub(super) const NOTICE_HEARD_PART: f32 = 0.5;
 
 impl Conversation {
     pub(super) fn voice(&mut self, fact: VoiceFact) {

@@ -1,6 +1,9 @@
 //! A voice over an answer, or right behind a request: what is held until its words are known.
 
-use super::{Conversation, coordination::NOTICE_HEARD_PART, stopping::Stop};
+use super::{
+    Conversation,
+    stopping::{NOTICE_HEARD_PART, Stop},
+};
 use crate::{agent::Spoken, floor::form, reply::Purpose};
 
 impl Conversation {

@@ -1,10 +1,13 @@
 //! Ending what goes on.
 
-use super::{Conversation, coordination::NOTICE_HEARD_PART};
+use super::Conversation;
 use crate::{
     output::{Output, TurnOutcome},
     reply::Purpose,
 };
+
+/// Part of an interrupted announcement from which on it counts as heard.
+pub(super) const NOTICE_HEARD_PART: f32 = 0.5;
 
 /// Why what goes on is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
