@@ -278,6 +278,9 @@ async fn a_session_that_was_replaced_offers_nothing_any_more() {
     let world = World::start().await;
     let named = |name| ToolOffer { name, ..bench(ToolFlags::EMPTY) };
     let mut old = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
+    // A first frame behind the hello of the new connection would show that the device goes on over this one.
+    offer(&mut old, 1, &[named("bench.old")]).await;
+    until(&mut old, "an ack", |message| matches!(message, Down::Ack(_)).then_some(())).await;
     for round in 0..5 {
         let mut new = Peer::connect(&world, "ws", "peer").await;
         new.capabilities = silent();
