@@ -34,8 +34,16 @@ pub(super) struct AppFeed {
     language: &'static str,
     /// The last utterances that ended, for translations that come later.
     ended: BTreeMap<u32, Ended>,
-    /// Start and latest end of utterances, in milliseconds on the gateway's clock.
-    times: BTreeMap<u32, (u64, u64)>,
+    /// The utterances whose last words have not come.
+    open: BTreeMap<u32, Open>,
+}
+
+/// An utterance whose last words have not come: its start and latest end, in milliseconds on the gateway's clock.
+struct Open {
+    start_ms: u64,
+    end_ms: u64,
+    /// Whether apps were told words of it.
+    told: bool,
 }
 
 /// An utterance: its words, the code of their language, its start and end.
@@ -66,8 +74,8 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 
 impl AppFeed {
     pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
-        let (ended, times) = (BTreeMap::new(), BTreeMap::new());
-        Self { feed, model: model.into(), tapped: false, followed: false, language, ended, times }
+        let (ended, open) = (BTreeMap::new(), BTreeMap::new());
+        Self { feed, model: model.into(), tapped: false, followed: false, language, ended, open }
     }
 
     /// The wearer now speaks the language of this code.
@@ -131,16 +139,16 @@ impl AppFeed {
         let now_ms = clock::mono_us() / 1_000;
         match fact {
             VoiceFact::SpeechStarted { utterance, .. } => {
-                if self.times.len() >= UTTERANCES_MAX {
-                    self.times.pop_first();
+                if self.open.len() >= UTTERANCES_MAX {
+                    self.open.pop_first();
                 }
-                self.times.insert(utterance, (now_ms, now_ms));
+                self.open.insert(utterance, Open { start_ms: now_ms, end_ms: now_ms, told: false });
                 self.feed.tell(|| Event::Voice(true));
             }
             VoiceFact::Resumed { .. } => self.feed.tell(|| Event::Voice(true)),
             VoiceFact::Paused { utterance, .. } => {
-                if let Some((_, end_ms)) = self.times.get_mut(&utterance) {
-                    *end_ms = now_ms;
+                if let Some(open) = self.open.get_mut(&utterance) {
+                    open.end_ms = now_ms;
                 }
                 self.feed.tell(|| Event::Voice(false));
             }
@@ -151,18 +159,22 @@ impl AppFeed {
         }
     }
 
-    /// Passes on words of an utterance, whether or not they were meant for the assistant.
+    /// Passes on words of an utterance, whether or not they were meant for the assistant. Where words were passed on
+    /// that turn out to be none, apps get an empty last text, so that they do not wait for it.
     pub(super) fn words(&mut self, utterance: u32, text: &str, last: bool) {
         let now_ms = clock::mono_us() / 1_000;
-        let (start_ms, end_ms) = self.times.get(&utterance).copied().unwrap_or((now_ms, now_ms));
-        let end_ms = if last && end_ms > start_ms { end_ms } else { now_ms };
+        let mut unknown = Open { start_ms: now_ms, end_ms: now_ms, told: false };
+        let open = self.open.get_mut(&utterance).unwrap_or(&mut unknown);
+        let start_ms = open.start_ms;
+        let end_ms = if last && open.end_ms > start_ms { open.end_ms } else { now_ms };
+        let told = std::mem::replace(&mut open.told, open.told || !text.is_empty());
         if last {
-            self.times.remove(&utterance);
+            self.open.remove(&utterance);
         }
-        if text.is_empty() {
+        if text.is_empty() && !(last && told) {
             return;
         }
-        if last {
+        if last && !text.is_empty() {
             if self.ended.len() >= UTTERANCES_MAX {
                 self.ended.pop_first();
             }
@@ -229,6 +241,7 @@ impl AppFeed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apps::feed::Wants;
 
     #[test]
     fn what_is_not_english_is_foreign() {
@@ -238,5 +251,26 @@ mod tests {
             feed.turn_to(code);
             assert_eq!(feed.is_foreign(), expected, "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn words_that_turn_out_to_be_none_are_ended() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, "", Language::ENGLISH.code());
+        // What is told of an utterance without any words: nothing.
+        for (utterance, texts) in [(1, ["", ""]), (2, ["Thank", ""]), (3, ["Thank", "Thank you."])] {
+            feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });
+            feed.words(utterance, texts[0], false);
+            feed.words(utterance, texts[1], true);
+        }
+        let mut told = Vec::new();
+        while told.len() < 4 {
+            if let Event::Transcript { utterance, text, last, .. } = heard.next().await {
+                told.push((utterance.to_string(), text.to_string(), last));
+            }
+        }
+        let expected = [("u2", "Thank", false), ("u2", "", true), ("u3", "Thank", false), ("u3", "Thank you.", true)];
+        assert_eq!(told, expected.map(|(utterance, text, last)| (utterance.to_owned(), text.to_owned(), last)));
     }
 }
