@@ -112,6 +112,11 @@ impl Context {
         self.screen(|screen, now| screen.handle_release(now, priority));
     }
 
+    /// Whether the claimant's claim to the main view stands.
+    pub(crate) fn is_claimed(&self, priority: Priority) -> bool {
+        self.screen.is_claimed(priority)
+    }
+
     pub(crate) fn app(&mut self, event: AppEvent) {
         self.screen(|screen, now| screen.handle_app(now, event));
     }

@@ -36,7 +36,7 @@ impl Conversation {
 
     /// Announces what waits, where nobody else has the floor.
     pub(super) fn announce_next(&mut self) {
-        while self.link.is_up() && !self.is_busy() {
+        while self.link.is_up() && !self.is_busy() && !self.is_notice_being_read() {
             let now_us = self.cx.now_us();
             let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
             let Some(Announcement { id, voice, show }) = self.notices.take(&mut self.cx, free) else {
@@ -63,6 +63,11 @@ impl Conversation {
                 }
             }
         }
+    }
+
+    /// Whether a notice stands that can only be read: it counts as said at once, and the next one would replace it.
+    fn is_notice_being_read(&self) -> bool {
+        !self.cx.speaker && self.cx.is_claimed(Priority::Notice)
     }
 
     /// Has something said once nobody has the floor. Of too many the oldest are left out.

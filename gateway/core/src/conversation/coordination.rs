@@ -147,7 +147,7 @@ impl Conversation {
             }
         }
         let expecting = self.floor.is_expecting(self.cx.now_us());
-        let going_on = self.is_busy() || said.over_turn || expecting;
+        let going_on = self.can_be_stopped() || said.over_turn || expecting;
         let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
@@ -229,7 +229,7 @@ impl Conversation {
             return self.approval_settled(settled);
         }
         match commands::command(&request) {
-            Some(Command::Cancel) if self.is_busy() || self.floor.is_called(self.cx.now_us()) => {
+            Some(Command::Cancel) if self.can_be_stopped() || self.floor.is_called(self.cx.now_us()) => {
                 self.stop(Stop::Dismissed);
                 self.floor.close_ear(&mut self.cx);
             }
@@ -259,7 +259,7 @@ impl Conversation {
     pub(super) fn button(&mut self, button: Button) {
         match button {
             Button::LongPress => self.mute(!self.muted, true),
-            Button::Press if self.is_busy() => self.stop(Stop::Dismissed),
+            Button::Press if self.can_be_stopped() => self.stop(Stop::Dismissed),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
             Button::Down { at_us } => self.talk_down(at_us, false),
@@ -397,6 +397,11 @@ impl Conversation {
 impl Conversation {
     pub(super) fn is_busy(&self) -> bool {
         self.agent.turn().is_some() || self.reply.is_active()
+    }
+
+    /// Whether anything goes on that the wearer may want to end: also pages of an answer that is complete.
+    pub(super) fn can_be_stopped(&self) -> bool {
+        self.is_busy() || self.reply.display.is_paging(&self.cx)
     }
 
     pub(super) fn activity(&self) -> Activity {

@@ -35,7 +35,7 @@ impl Conversation {
         if self.muted || !self.link.is_up() {
             return;
         }
-        let stopped = self.is_busy();
+        let stopped = self.can_be_stopped();
         // What is said to a question is the answer to it, and needs no ear to be opened.
         if self.approvals.standing().is_none() {
             if !spares {

@@ -147,6 +147,11 @@ impl Display {
         self.settle(now);
     }
 
+    /// Whether a claim of this priority stands, visible or below another one.
+    pub(crate) fn is_claimed(&self, priority: Priority) -> bool {
+        claimant(priority).and_then(|index| self.claims.get(index)).is_some_and(Option::is_some)
+    }
+
     /// Shows all words of an utterance so far, below those of earlier ones that still stand; none: it had none after all.
     pub(crate) fn handle_caption(&mut self, now: Timestamp, utterance: u32, text: &str, size: DisplaySize) {
         let claim = claimant(Priority::Caption).and_then(|index| self.claims.get(index)?.as_ref());

@@ -34,6 +34,8 @@ pub(crate) struct AnswerDisplay {
     whole: bool,
     /// A tool shows something of its own: the answer is only spoken.
     taken: bool,
+    /// Something is said between the pages of a complete answer, which go on.
+    between: bool,
     /// Suggestions of what the wearer may say next.
     follow_ups: Vec<String>,
 }
@@ -41,6 +43,10 @@ pub(crate) struct AnswerDisplay {
 impl AnswerDisplay {
     /// Begins a new answer.
     pub(super) fn begin(&mut self, cx: &mut Context, turn: Option<Turn>) {
+        // A page with another one behind it has no end of its own.
+        if self.is_paging(cx) {
+            cx.release(Priority::Assistant);
+        }
         self.answer.clear();
         self.page = 0;
         self.turn = turn;
@@ -49,9 +55,25 @@ impl AnswerDisplay {
         self.dirty = false;
         self.whole = false;
         self.taken = false;
+        self.between = false;
         self.follow_ups.clear();
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
+    }
+
+    /// Begins what is no answer: pages that are still to come go on, and its words are not shown.
+    pub(super) fn begin_between(&mut self, cx: &mut Context) {
+        if self.is_paging(cx) {
+            self.between = true;
+            self.taken = true;
+        } else {
+            self.begin(cx, None);
+        }
+    }
+
+    /// Whether further pages of an answer are to come.
+    pub(crate) fn is_paging(&self, cx: &Context) -> bool {
+        cx.armed(Timer::PageDue)
     }
 
     /// What is said next is not shown.
@@ -92,6 +114,10 @@ impl AnswerDisplay {
     }
 
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
+        if cx.is_claimed(Priority::Notice) || cx.is_claimed(Priority::Approval) {
+            // This page is covered: it comes back and is read to its end first.
+            return cx.arm(Timer::PageDue, PAGE_MS_MIN);
+        }
         self.page += 1;
         self.draw(cx);
     }
@@ -118,9 +144,19 @@ impl AnswerDisplay {
         let Some(size) = cx.display else {
             return;
         };
+        let content = fit(content, size);
+        if self.between {
+            cx.claim(priority, content, duration_ms);
+            return;
+        }
         self.taken = keeps;
         self.dirty = false;
-        self.put(cx, fit(content, size), priority, duration_ms);
+        if keeps {
+            // Nor do further pages of the words replace it.
+            cx.disarm(Timer::DisplayDue);
+            cx.disarm(Timer::PageDue);
+        }
+        self.put(cx, content, priority, duration_ms);
     }
 
     /// Removes the answer from the display.
@@ -128,6 +164,9 @@ impl AnswerDisplay {
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
         self.dirty = false;
+        if core::mem::take(&mut self.between) {
+            cx.release(Priority::Notice);
+        }
         if let Some(priority) = self.holds.take() {
             cx.release(priority);
         }

@@ -61,7 +61,10 @@ impl Reply {
         if purpose == Purpose::Answer {
             cx.release(Priority::Notice);
         }
-        self.display.begin(cx, turn);
+        match purpose {
+            Purpose::Answer | Purpose::Aside => self.display.begin(cx, turn),
+            Purpose::Notice { .. } | Purpose::Question => self.display.begin_between(cx),
+        }
         self.markup = Markup::default();
         self.playout = Some(Playout::new(cx, purpose, turn));
     }
@@ -289,10 +292,12 @@ impl Reply {
         self.playout.as_ref().is_some_and(Playout::asks)
     }
 
-    /// Stops for good and removes the answer from the display.
+    /// Stops for good and removes the answer from the display; pages of one that is complete, too.
     pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
+        if self.playout.is_some() || self.display.is_paging(cx) {
+            self.display.clear(cx);
+        }
         self.playout.as_ref()?;
-        self.display.clear(cx);
         self.pause(cx);
         self.end()
     }
