@@ -55,6 +55,9 @@ pub fn check(template: &str, schema: &Value) -> Result<(), String> {
 
 /// Whether the slot matches words.
 fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
+    if slot.contains(char::is_control) {
+        return Err("control characters are not accepted".into());
+    }
     let (property, value) = match slot.split_once('=') {
         Some((property, value)) => (property, Some(value)),
         None => (slot, None),

@@ -12,7 +12,7 @@ use tools::{
     device, fuzzing,
     limits::{
         ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, FOLLOW_UPS_MAX, GUIDANCE_BYTES_MAX,
-        INDEX_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROGRESS_BYTES_MAX, PROPERTIES_MAX,
+        INDEX_BYTES_MAX, LOCAL_NAME_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, NOTES_MAX, PROGRESS_BYTES_MAX, PROPERTIES_MAX,
         REPLY_BYTES_MAX, SAY_BYTES_MAX,
     },
     registry, reply,
@@ -105,9 +105,9 @@ fn sound(spec: &ToolSpec) {
     drop(chat_models::intents::check(spec));
 }
 
-/// What is exported is read again as the same tool.
+/// What is exported is read again as the same tool, if its full name is short enough for the name of an MCP tool.
 fn again(spec: &ToolSpec) {
-    if registry::check(spec).is_err() {
+    if spec.name.len() > LOCAL_NAME_BYTES_MAX || registry::check(spec).is_err() {
         return;
     }
     let exported = to_mcp(spec);
