@@ -3,7 +3,9 @@
 //! fewer places for newcomers, and one source address may have only a share of them. Where there is no room for one more,
 //! the oldest newcomer that has proven nothing gives way, of the address with the most, and those that wait for pairing
 //! only after these; where a source has its share, one of its own. Known glasses that come back are newcomers until their
-//! proof, a moment later: nobody who only keeps connections open can lock them out, also from their own network.
+//! proof, a moment later: nobody who only keeps connections open can lock them out, also from their own network. Nor can
+//! who has a key of the HTTP port, with which any number of connections can be opened: peers that are admitted by a request
+//! have a part of the places.
 
 use std::{
     cmp::Reverse,
@@ -29,6 +31,8 @@ const NEWCOMERS_PART: usize = 2;
 /// One source address has at most this part of the newcomers' places: a stranger pushes out newcomers of its own source
 /// long before others.
 const SHARE_PART: usize = 4;
+/// Peers that are admitted by a request have at most this part of all connections; further ones stay newcomers.
+const REQUESTERS_PART: usize = 4;
 /// Requests of a newcomer over one connection: more than the files of the try page. A connection that is kept alive by
 /// requests would hold its place for ever.
 const REQUESTS_MAX: u32 = 32;
@@ -43,6 +47,9 @@ pub(crate) struct Place {
     newcomer: Mutex<Option<Newcomer>>,
     is_admitted: AtomicBool,
     requests: AtomicU32,
+    requesters: Arc<Semaphore>,
+    /// Held by a peer that was admitted by a request.
+    requester: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 /// What a place loses to a newer one.
@@ -94,11 +101,28 @@ impl Place {
         drop(self.newcomer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
+    /// The peer has proven by a request who it is: it no longer counts as a newcomer, unless as many as may have done the
+    /// same already. Then the request is answered all the same.
+    pub(crate) fn admit_requester(&self) {
+        if self.is_admitted.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(permit) = self.requesters.clone().try_acquire_owned() {
+            *self.requester() = Some(permit);
+            self.admit();
+        }
+    }
+
     /// The connection is gone, whatever goes on without it.
     pub(crate) fn give_back(&self) {
         // The permit first: it must be free before there is room for another newcomer.
         drop(self.seat.take_permit());
         self.admit();
+        drop(self.requester().take());
+    }
+
+    fn requester(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.requester.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a request of this connection.
@@ -122,6 +146,7 @@ impl Drop for Place {
 pub(crate) struct Places {
     open: Arc<Semaphore>,
     local: Arc<Semaphore>,
+    requesters: Arc<Semaphore>,
     newcomers: Arc<Newcomers>,
     crowded: Sparse,
     plain: Sparse,
@@ -136,6 +161,7 @@ impl Places {
         Self {
             open: Arc::new(Semaphore::new(connections_max)),
             local: Arc::new(Semaphore::new(LOCAL)),
+            requesters: Arc::new(Semaphore::new((connections_max / REQUESTERS_PART).max(1))),
             newcomers: Arc::new(newcomers),
             crowded: Sparse::default(),
             plain: Sparse::default(),
@@ -151,6 +177,8 @@ impl Places {
                 newcomer: Mutex::new(newcomer),
                 is_admitted: false.into(),
                 requests: AtomicU32::new(0),
+                requesters: self.requesters.clone(),
+                requester: Mutex::default(),
             })
         };
         let address = peer.ip();
@@ -349,6 +377,30 @@ mod tests {
         all[0].give_back();
         assert!(places.take(&peer("192.0.2.8")).is_some(), "also by who goes on without a connection");
         assert!(is_kept(&all[1]) && all.len() == 3);
+    }
+
+    #[test]
+    fn whoever_has_a_key_of_the_http_port_leaves_places_for_glasses() {
+        let places = Places::new(64);
+        let by_request: Vec<_> = (0..100)
+            .map(|_| {
+                let place = places.take(&peer("192.0.2.1")).expect("newcomers make room");
+                place.admit_requester();
+                // The next request over the same connection.
+                place.admit_requester();
+                place
+            })
+            .collect();
+        let admitted = by_request.iter().filter(|place| place.is_admitted.load(Ordering::Relaxed)).count();
+        assert_eq!(admitted, 64 / REQUESTERS_PART);
+        let glasses = fill(&places, "192.0.2.2", 1);
+        glasses[0].admit();
+        assert!(is_kept(&glasses[0]));
+        // A connection that ends leaves its place to another one.
+        by_request[0].give_back();
+        let next = places.take(&peer("192.0.2.1")).expect("a place");
+        next.admit_requester();
+        assert!(next.is_admitted.load(Ordering::Relaxed));
     }
 
     #[test]
