@@ -196,8 +196,8 @@ pub enum UserInput {
         schedule: Vec<ScheduleEntry>,
         /// First number never used by an entry.
         next_id: u64,
-        /// Spending of the last day on which models were asked.
-        spending: Spending,
+        /// Spending of the last days on which models were asked, newest first.
+        spending: Vec<Spending>,
     },
     /// A device of this user connected.
     DeviceJoined { device: String },

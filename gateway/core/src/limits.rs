@@ -76,6 +76,8 @@ pub const BRIEFING_BLOCKS_MAX: usize = 8;
 pub const BRIEFING_CHARS_MAX: usize = 8_000;
 /// Characters of a summary: at most a tenth of what it covers.
 pub const SUMMARY_CHARS_MAX: usize = 4_000;
+/// Days of spending that are known at once: more than a clock is set to before it is right.
+pub const SPENDING_DAYS_MAX: usize = 8;
 /// Entries of a user's schedule.
 pub const SCHEDULE_ENTRIES_MAX: usize = 200;
 /// Characters of an entry's text.

@@ -13,14 +13,6 @@ struct Day {
     output: u64,
 }
 
-/// The last day on which a user's models were used.
-///
-/// # Errors
-/// The store cannot be read.
-pub fn last(store: &Store, user: &str) -> Result<Spending, store::Error> {
-    Ok(days(store, user, 1)?.pop().unwrap_or_default())
-}
-
 /// The last days, newest first.
 ///
 /// # Errors
@@ -85,13 +77,13 @@ mod tests {
     async fn the_newest_day_comes_back_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        assert_eq!(last(&store, "ann").unwrap(), Spending::default());
+        assert_eq!(days(&store, "ann", 9).unwrap(), []);
         let day = |day, nano| Spending { day, nano, input: 3, output: 4 };
         for spending in [day(255, 9), day(256, 1), day(256, 2), day(-1, 7)] {
             store.write(write("ann".into(), spending)).await.unwrap();
         }
         store.write(write("an".into(), day(300, 5))).await.unwrap();
-        assert_eq!(last(&store, "ann").unwrap(), day(256, 2));
+        assert_eq!(days(&store, "ann", 1).unwrap(), [day(256, 2)]);
         assert_eq!(days(&store, "ann", 9).unwrap(), [day(256, 2), day(255, 9), day(0, 7)]);
     }
 

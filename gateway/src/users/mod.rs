@@ -13,7 +13,7 @@ use device_protocol::GoodbyeReason;
 
 use gateway_core::{
     input::UserInput,
-    limits::HISTORY_MESSAGES_MAX,
+    limits::{HISTORY_MESSAGES_MAX, SPENDING_DAYS_MAX},
     user::{self, Quiescence},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
@@ -332,7 +332,7 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
     let next_id = schedule.iter().map(|entry| entry.id + 1).max().unwrap_or(1);
     let summary = summary.map(|summary| summary.text.clone());
     let last_wall_ms = last.map(|last| last.last_wall_ms);
-    let spending = spending::last(store, user)?;
+    let spending = spending::days(store, user, SPENDING_DAYS_MAX)?;
     Ok(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending })
 }
 

@@ -361,7 +361,7 @@ mod tests {
     fn a_user_is_at_rest_when_nobody_is_connected_and_everything_is_stored() {
         let mut driver = Driver::new(User::new(Config::default()));
         assert_eq!(driver.machine().quiescence(), None, "not restored yet");
-        let (summary, history, spending) = (None, Vec::new(), Spending::default());
+        let (summary, history, spending) = (None, Vec::new(), Vec::new());
         let (last_wall_ms, schedule, next_id) = (None, Vec::new(), 1);
         handle(&mut driver, UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
         assert_eq!(driver.machine().quiescence(), Some(Quiescence::Idle));

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     input::Spending,
-    limits::MODELS_MAX,
+    limits::{MODELS_MAX, SPENDING_DAYS_MAX},
     vocab::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel, Timestamp, Usage},
 };
 
@@ -64,7 +64,10 @@ pub(super) struct ModelRouter {
     /// Daily budget in billionths of the currency unit; `None`: unlimited.
     nano_per_day: Option<u64>,
     outages: Vec<Option<Outage>>,
+    /// Of the present day, by the clock.
     spending: Spending,
+    /// Of other days, the latest used first: a clock that was wrong returns to the right day.
+    other_days: Vec<Spending>,
     told_outage: ServiceLevel,
     told_budget: ServiceLevel,
 }
@@ -80,13 +83,17 @@ impl ModelRouter {
             models,
             nano_per_day,
             spending: Spending::default(),
+            other_days: Vec::new(),
             told_outage: ServiceLevel::Full,
             told_budget: ServiceLevel::Full,
         }
     }
 
-    pub(super) fn restore(&mut self, spending: Spending) {
-        self.spending = spending;
+    /// Sets what was spent on the last days, newest first.
+    pub(super) fn restore(&mut self, days: Vec<Spending>) {
+        let mut days = days.into_iter().take(SPENDING_DAYS_MAX);
+        self.spending = days.next().unwrap_or_default();
+        self.other_days = days.collect();
     }
 
     /// The models that a turn which begins now may ask.
@@ -172,13 +179,17 @@ impl ModelRouter {
         }
     }
 
-    /// Starts a new day's budget at local midnight. A clock set back to the previous day does not.
+    /// Starts a new day's budget at local midnight. A clock set back to the previous day does not; one that was wrong by
+    /// more goes on with what is known of the day.
     fn roll_day(&mut self, now: Timestamp) {
         let local_ms = now.wall_ms.saturating_add(i64::from(now.offset_s).saturating_mul(1_000));
         let day = local_ms.div_euclid(86_400_000);
         let set_back = day < self.spending.day && self.spending.day - day <= 1;
         if day != self.spending.day && !set_back {
-            self.spending = Spending { day, ..Spending::default() };
+            let known = self.other_days.iter().position(|other| other.day == day);
+            let next = known.map(|at| self.other_days.remove(at)).unwrap_or(Spending { day, ..Spending::default() });
+            self.other_days.insert(0, core::mem::replace(&mut self.spending, next));
+            self.other_days.truncate(SPENDING_DAYS_MAX);
             self.told_budget = ServiceLevel::Full;
         }
     }
@@ -284,6 +295,28 @@ mod tests {
         let put_right = |wall_ms: i64| Timestamp { wall_ms: wall_ms - 2 * 86_400_000, ..at(15 * 3_600) };
         let route = models.route(put_right(at(15 * 3_600).wall_ms));
         assert_eq!((route.reason, route.told, route.candidates.len()), (FallbackReason::Outage, ServiceLevel::Full, 3));
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_brings_no_new_budget() {
+        let million = Usage { input: 1_000_000, ..Usage::default() };
+        let days_on = |days: i64| Timestamp { wall_ms: at(0).wall_ms + days * 86_400_000, ..at(0) };
+        let spent = |models: &mut ModelRouter, days| {
+            models.used(days_on(days), 0, million, ModelOutcome::Answered).unwrap().nano
+        };
+        let mut models = ModelRouter::new(&three(), Some(5_000_000_000));
+        // In 1970, until it is set; then 5 days ahead.
+        for (days, sum) in [(0, 1), (-20_000, 1), (0, 2), (5, 1)] {
+            assert_eq!(spent(&mut models, days), sum * 2_500_000_000, "{days}");
+        }
+        assert_eq!(models.route(days_on(0)).reason, FallbackReason::Budget);
+        // After a restart the day that is ahead is the newest one.
+        let today = models.spending;
+        let ahead = Spending { day: today.day + 5, ..Spending::default() };
+        let mut again = ModelRouter::new(&three(), Some(5_000_000_000));
+        again.restore(vec![ahead, today]);
+        assert_eq!(again.route(days_on(0)).reason, FallbackReason::Budget);
+        assert_eq!(again.route(days_on(1)).reason, FallbackReason::Outage);
     }
 
     #[test]

@@ -522,7 +522,7 @@ impl World {
         self.events.clear();
         self.now_ms += down;
         self.machines.restart(&self.config, &self.user_config);
-        let spending = self.stored_spending;
+        let spending = vec![self.stored_spending];
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
         let (summary, covers) = self.stored_summary.clone().unzip();
