@@ -4,9 +4,11 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use gateway_core::vocab::ScheduleEntry;
@@ -22,6 +24,9 @@ use super::{
     table::{Damage, Pair},
     whole,
 };
+
+/// How often a thread that needs the environment for itself looks whether anybody still reads.
+const ALONE_EVERY: Duration = Duration::from_millis(1);
 
 /// Read access.
 #[derive(Clone)]
@@ -77,9 +82,20 @@ impl Disk {
 
     /// Closes the environment for good: reads answer [`Error::Closed`] from now on.
     pub(super) fn close(&self) {
-        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(opened) = opened.take() {
+        if let Some(opened) = self.alone().take() {
             opened.close();
+        }
+    }
+
+    /// The environment while nobody reads. It waits outside of the lock: one that is in its queue holds back every read that
+    /// comes, for as long as the longest one lasts, which may be a copy of the whole store.
+    fn alone(&self) -> RwLockWriteGuard<'_, Option<Opened>> {
+        loop {
+            match self.0.opened.try_write() {
+                Ok(opened) => return opened,
+                Err(TryLockError::Poisoned(opened)) => return opened.into_inner(),
+                Err(TryLockError::WouldBlock) => thread::park_timeout(ALONE_EVERY),
+            }
         }
     }
 
@@ -125,7 +141,7 @@ impl Disk {
     /// Closes the environment, runs `meanwhile`, during which no read is under way, and opens it with this size, also if
     /// that failed. Pages in use stay in use.
     fn open_again(&self, size_max_mib: usize, meanwhile: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.alone();
         opened.take().ok_or(Error::Closed)?.close();
         let done = meanwhile();
         *opened = Some(Opened::again(&self.0.folder, size_max_mib, &self.0.damage)?);

@@ -306,10 +306,41 @@ pub(crate) mod damage_tests;
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Barrier, thread};
+
     use super::*;
 
     fn note(text: &str) -> Write {
         Write::AddNote { user: "ann".into(), note: NoteRecord { text: text.into(), created_wall_ms: 0 } }
+    }
+
+    #[test]
+    fn reads_go_on_while_a_change_waits_for_a_long_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), 16).unwrap();
+        let (reads, waits, done) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let long = disk.with(|_| {
+                    reads.wait();
+                    done.wait();
+                    Ok(())
+                });
+                long.unwrap();
+            });
+            reads.wait();
+            scope.spawn(|| {
+                waits.wait();
+                disk.with_reserve(|| Ok(())).unwrap();
+            });
+            waits.wait();
+            // More than enough for the change to begin to wait.
+            for _ in 0..20_000 {
+                assert!(disk.devices().unwrap().is_empty());
+            }
+            done.wait();
+        });
+        assert!(disk.devices().unwrap().is_empty());
     }
 
     #[tokio::test]
