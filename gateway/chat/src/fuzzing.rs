@@ -29,15 +29,15 @@ pub fn oauth(status: u8, body: &[u8], secret: &str) -> Vec<String> {
     if let Ok(granted) = exchange::read::<device::Granted>(StatusCode::OK, body, &[]) {
         assert!(granted.wait().as_secs() <= 3_600 && granted.interval().as_secs() <= 60);
         let prompt = granted.prompt();
-        told.extend([prompt.url, prompt.code].map(|text| text.replace(secret, "")));
+        told.extend([prompt.url, prompt.code].map(|text| text.replace(secret, "-")));
     }
     let refused = refusal::read(status, &HeaderMap::new(), body);
-    told.push(refused.failure.1.replace(secret, ""));
+    told.push(refused.failure.1.replace(secret, "-"));
     if let Some(target) = loopback::target_of(body.to_vec()) {
         let query = target.split_once('?').map_or("", |(_, query)| query);
         match loopback::read_query(query, "state") {
             Ok(code) => assert!(!code.is_empty()),
-            Err(error) => told.push(error.to_string().replace(secret, "")),
+            Err(error) => told.push(error.to_string().replace(secret, "-")),
         }
     }
     told

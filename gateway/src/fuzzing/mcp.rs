@@ -183,10 +183,11 @@ fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The numbers and names of all requests, as JSON.
+/// The numbers and names of all requests, as JSON. A byte order mark before a line is passed over.
 fn ids<'a>(lines: impl Iterator<Item = &'a [u8]>) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     for line in lines {
+        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         let value = serde_json::from_slice::<Value>(line).unwrap_or_default();
         if let Some(id) = value.get("id") {
             *ids.entry(id.to_string()).or_default() += 1;
