@@ -142,7 +142,7 @@ pub async fn ask(glasses: &mut Glasses) {
 }
 
 /// Denies what is open, up to the end of what is said about it.
-async fn deny(world: &World, glasses: &mut Glasses) {
+pub async fn deny(world: &World, glasses: &mut Glasses) {
     let open = world.gateway().services().approvals.list().first().map(|question| question.id);
     let Some(id) = open else { return };
     // It may expire meanwhile, which settles it as well.

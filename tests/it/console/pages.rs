@@ -7,7 +7,7 @@ use gateway::{apps::feed::Event, identity::operators::Role};
 use super::{
     Visitor,
     camera::Camera,
-    filled::{Filled, ask},
+    filled::{Filled, ask, deny},
     states::{FILLED, FOLDED, FORMS, MISSING, NEW},
 };
 use crate::{
@@ -121,6 +121,7 @@ async fn a_new_gateway_and_its_doors() {
     camera.open("/console/sessions").await;
     end_sessions(&world);
     camera.browser.until("document.querySelector('[data-live].stale') !== null").await;
+    camera.browser.until("document.querySelector('#updates').textContent.startsWith('Not updated any more')").await;
     camera.look("ended-meanwhile", "No glasses are connected.").await;
     camera.click("nav a[href='/console/devices']").await;
     camera.look("ended", "lets one browser in once").await;
@@ -307,6 +308,54 @@ async fn the_page_is_updated_and_used_by_keyboard() {
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     camera.judged().await;
     drop((glasses, other));
+    world.stop().await;
+}
+
+/// What the page follows, followed once more: resolves when the question has come; `answered` when it has gone again.
+const FOLLOWED: &str = "(() => {
+    const source = new EventSource(document.querySelector('[data-live]').dataset.live);
+    const has = (words) => new Promise((done) => {
+        source.addEventListener('message', ({ data }) => { if (data.includes(words)) { done(true); } });
+    });
+    window.answered = has('Nothing waits.');
+    return has('Wipe the list');
+})()";
+/// Clicks a button as soon as the next question has come; `refused` says whether the click counts for nothing.
+const HASTY: &str = "window.refused = new Promise((done) => {
+    new MutationObserver((_, watch) => {
+        const button = document.querySelector('[data-live] form button');
+        if (!button) { return; }
+        watch.disconnect();
+        done(!button.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true })));
+    }).observe(document.querySelector('[data-live]'), { childList: true });
+}), true";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_while_a_part_is_used_is_shown_later_and_what_has_just_come_takes_no_click() {
+    let world = World::start().await;
+    Wiper::plant(&world);
+    let mut glasses = world.glasses("quic", "glasses").await;
+    let mut camera = Camera::start(&world).await;
+    camera.sign_in(&world, Role::Operator).await;
+    ask(&mut glasses).await;
+    camera.open("/console/approvals").await;
+    let browser = &mut camera.browser;
+    browser.until("document.querySelector('main').innerText.includes('Wipe the list')").await;
+    browser.value("document.querySelector('section summary').click()").await;
+    let unfolded = "document.querySelector('section details[open]') !== null";
+    browser.until(unfolded).await;
+    assert_eq!(browser.value(FOLLOWED).await, true);
+    deny(&world, &mut glasses).await;
+    assert_eq!(browser.value("window.answered").await, true);
+    assert_eq!(browser.value(unfolded).await, true, "it is not replaced while it is read");
+    browser.value("document.querySelector('section summary').click()").await;
+    browser.until("document.querySelector('[data-live]').innerText.includes('Nothing waits.')").await;
+
+    browser.value(HASTY).await;
+    ask(&mut glasses).await;
+    assert_eq!(browser.value("window.refused").await, true, "nobody can have read it");
+    camera.judged().await;
+    drop(glasses);
     world.stop().await;
 }
 

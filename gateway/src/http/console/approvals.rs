@@ -46,7 +46,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
         &html! {
             p.soft { "Calls that wait for a yes. Your answer counts as that of the operator; the wearer may answer first." }
             h2 { "Open questions" }
-            (layout::live("approvals", "", &part))
+            (layout::live_questions("approvals", &part))
             h2 { "Decisions of the last 7 days" }
             (decisions)
         },
@@ -59,10 +59,8 @@ pub(super) async fn part(pages: &Pages, visit: &Visit) -> Markup {
         other => return layout::unavailable(other),
     };
     html! {
-        div aria-live="polite" {
-            @if open.is_empty() { p.soft.empty { "Nothing waits." } }
-            @for event in &open { (question(visit, event)) }
-        }
+        @if open.is_empty() { p.soft.empty { "Nothing waits." } }
+        @for event in &open { (question(visit, event)) }
     }
 }
 

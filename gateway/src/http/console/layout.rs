@@ -43,6 +43,7 @@ pub(super) fn page(pages: &Pages, visit: &Visit, title: &str, path: &str, conten
         a.skip href="#content" { "Skip to the content" }
         header.top {
             p.brand { a href=(HOME) { "Lorgnette" } }
+            p #updates role="status" {}
             p.who {
                 span { (visit.visitor.role.name()) }
                 button type="button" id="pause" hidden aria-pressed="false" title="Updates of this page" { "Pause" }
@@ -260,6 +261,12 @@ pub(super) fn name(name: &str) -> Markup {
 /// A part of a page that is replaced while the page is looked at.
 pub(super) fn live(name: &str, query: &str, content: &Markup) -> Markup {
     html! { div data-live=(format!("{LIVE}{name}?{query}")) { (content) } }
+}
+
+/// The same with questions to answer: what is new is read out by screen readers, and a button that has just come takes no click,
+/// which may be meant for what was in its place.
+pub(super) fn live_questions(name: &str, content: &Markup) -> Markup {
+    html! { div data-live=(format!("{LIVE}{name}?")) data-guarded aria-live="polite" { (content) } }
 }
 
 /// A span of time for people.
