@@ -24,7 +24,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use maud::Markup;
 use tokio::{
     sync::{mpsc, watch},
-    time::{Interval, interval, timeout},
+    time::{Instant, Interval, interval, timeout_at},
 };
 
 use super::{
@@ -125,40 +125,60 @@ struct Follower {
     part: Part,
     /// The rendering that it shares with other pages.
     latest: watch::Receiver<Bytes>,
-    last: Option<Bytes>,
+    /// `None`: nothing yet.
+    sent: Option<Sent>,
 }
 
 impl Follower {
     /// The next event; `None`: the session is over, or the gateway stops.
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let stop = self.pages.admin.services.admission.stop.clone();
-        loop {
-            let event = tokio::select! {
-                event = self.coming() => event?,
-                () = stop.cancelled() => return None,
-            };
-            if !self.pages.operators().goes_on(clock::mono_us(), &self.visit.visitor) {
-                return None;
-            }
-            if event == QUIET {
-                return Some((event, self));
-            }
-            if self.last.as_ref() != Some(&event) {
-                self.last = Some(event.clone());
-                return Some((event, self));
-            }
-        }
+        let event = tokio::select! {
+            event = self.coming() => event?,
+            () = stop.cancelled() => return None,
+        };
+        let goes_on = self.pages.operators().goes_on(clock::mono_us(), &self.visit.visitor);
+        goes_on.then_some((event, self))
     }
 
-    /// What may be the next one, or a quiet line; `None`: the part is over.
+    /// What is sent next; `None`: the part is over.
     async fn coming(&mut self) -> Option<Bytes> {
-        if self.last.is_none() {
-            // The shared one may be older than the page.
-            return Some(rendered(&self.pages, &self.visit, self.part).await);
+        if let Some(sent) = &mut self.sent {
+            return sent.next(&mut self.latest).await;
         }
-        match timeout(QUIET_MAX, self.latest.changed()).await {
-            Ok(changed) => changed.ok().map(|()| self.latest.borrow_and_update().clone()),
-            Err(_quiet) => Some(Bytes::from_static(QUIET)),
+        let first = rendered(&self.pages, &self.visit, self.part).await;
+        // What the others have been sent meanwhile may be older.
+        self.latest.mark_unchanged();
+        self.sent = Some(Sent::first(first.clone()));
+        Some(first)
+    }
+}
+
+/// What a page was sent of its part, and when anything was.
+struct Sent {
+    last: Bytes,
+    at: Instant,
+}
+
+impl Sent {
+    fn first(last: Bytes) -> Self {
+        Self { last, at: Instant::now() }
+    }
+
+    /// The next rendering that differs from the last one that was sent, or a quiet line; `None`: there will be none. Cancel
+    /// safe.
+    async fn next(&mut self, latest: &mut watch::Receiver<Bytes>) -> Option<Bytes> {
+        loop {
+            let Ok(changed) = timeout_at(self.at + QUIET_MAX, latest.changed()).await else {
+                self.at = Instant::now();
+                return Some(Bytes::from_static(QUIET));
+            };
+            changed.ok()?;
+            let rendered = latest.borrow_and_update().clone();
+            if rendered != self.last {
+                *self = Self::first(rendered.clone());
+                return Some(rendered);
+            }
         }
     }
 }
@@ -277,7 +297,7 @@ async fn follow(State(pages): State<Pages>, Extension(visit): Extension<Visit>, 
         async move { rendered(&pages, &visit, part).await }
     });
     let over = over(pages.clone(), visit.clone());
-    let follower = Follower { pages, visit, part, latest, last: None };
+    let follower = Follower { pages, visit, part, latest, sent: None };
     stream_of(fed(place, stream::unfold(follower, Follower::next), over))
 }
 
@@ -366,6 +386,24 @@ mod tests {
             assert_eq!(part.key(&one), part.key(&visit(1, "level=warn")), "{name}");
         }
         assert_eq!(Part::Logs.key(&one), Part::Logs.key(&visit(2, "level=warn")), "the same lines");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_is_sent_what_it_does_not_have_and_a_quiet_line_where_there_is_nothing() {
+        let of = |text: &'static str| Bytes::from_static(text.as_bytes());
+        let (latest, mut follower) = watch::channel(Bytes::new());
+        let (mut sent, began) = (Sent::first(of("one")), Instant::now());
+        for _ in 0..7 {
+            latest.send_replace(of("one"));
+            let same = tokio::time::timeout(EVERY, sent.next(&mut follower)).await;
+            assert!(same.is_err(), "it has that already: {same:?}");
+        }
+        assert_eq!(sent.next(&mut follower).await, Some(Bytes::from_static(QUIET)));
+        assert!((QUIET_MAX..QUIET_MAX + EVERY).contains(&began.elapsed()), "{:?}", began.elapsed());
+        latest.send_replace(of("two"));
+        assert_eq!(sent.next(&mut follower).await, Some(of("two")));
+        drop(latest);
+        assert_eq!(sent.next(&mut follower).await, None);
     }
 
     #[test]
