@@ -8,6 +8,7 @@ mod filled;
 mod invitation;
 mod leaving;
 mod pages;
+mod pairing;
 mod roles;
 mod states;
 

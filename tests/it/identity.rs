@@ -178,6 +178,27 @@ async fn a_revoked_device_is_cut_and_stays_out_until_it_is_named_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_is_paired_already_is_not_awaited_once_more() {
+    let world = World::start().await;
+    let glasses = world.glasses("wss", "glasses").await;
+    let fingerprint = glasses.fingerprint().to_owned();
+    glasses.goodbye().await;
+    let request = || Request::PairFingerprint {
+        fingerprint: fingerprint.to_uppercase(),
+        user: "ann".to_owned(),
+        name: String::new(),
+    };
+    let error = world.ask(request()).await.unwrap_err();
+    assert!(error.contains(&format!("{fingerprint} is paired already, for {USER}: revoke it first")), "{error}");
+    world.ask(Request::Revoke { device: fingerprint.clone() }).await.unwrap();
+    world.ask(request()).await.unwrap();
+    let mut again = Glasses::start(world.options("wss", "glasses")).unwrap();
+    again.welcomed().await.unwrap();
+    assert_eq!(paired(&world).await[0].user, "ann");
+    again.goodbye().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn glasses_refuse_a_gateway_with_another_key() {
     let (home, other) = (World::start().await, World::start().await);
     home.glasses("wss", "glasses").await.goodbye().await;

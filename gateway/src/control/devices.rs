@@ -87,9 +87,10 @@ pub(super) async fn pair_code(services: &Services, code: &str, user: String, nam
     let grant = grant(user, name)?;
     let code = typed::code(code)?;
     can_be_paired(services, None, &grant)?;
+    let user = grant.user.clone();
     let granted = services.admission.pairings.by_code(clock::mono_us(), &code, grant);
     let (device, outcome) = granted.map_err(|error| error.to_string())?;
-    paired(&device, outcome).await
+    paired(&device, &user, outcome).await
 }
 
 /// Pairs the device with this fingerprint, if it waits, or opens a window for it.
@@ -101,11 +102,23 @@ pub(super) async fn pair_fingerprint(
 ) -> Result<Answer, String> {
     let grant = grant(user, name)?;
     let fingerprint = typed::fingerprint(fingerprint)?;
+    is_to_be_paired(services, &fingerprint)?;
     can_be_paired(services, Some(&fingerprint), &grant)?;
+    let user = grant.user.clone();
     let opened = services.admission.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
     match opened.map_err(|error| error.to_string())? {
-        Some(outcome) => paired(&fingerprint, outcome).await,
+        Some(outcome) => paired(&fingerprint, &user, outcome).await,
         None => Ok(done(format!("for two minutes {fingerprint} will be admitted: switch the glasses on now"))),
+    }
+}
+
+/// Checks that a handshake of this device would ask whether it may be paired: one that gets in as it is would never use its
+/// window.
+fn is_to_be_paired(services: &Services, device: &str) -> Result<(), String> {
+    let known = services.store.disk().device(device).map_err(|error| error.to_string())?;
+    match known.filter(|record| !record.revoked && !services.admission.pairings.is_revoked(device)) {
+        Some(record) => Err(format!("{device} is paired already, for {}: revoke it first", record.user)),
+        None => Ok(()),
     }
 }
 
@@ -132,9 +145,9 @@ pub(super) fn can_be_paired(services: &Services, device: Option<&str>, grant: &G
 }
 
 /// The result of a granted pairing: success is reported only once the device is stored.
-async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Answer, String> {
+async fn paired(device: &str, user: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Answer, String> {
     match timeout(Duration::from_millis(PAIRED_MS_MAX), outcome).await {
-        Ok(Ok(Ok(name))) => Ok(done(format!("paired {device}, called {name}"))),
+        Ok(Ok(Ok(name))) => Ok(done(format!("paired {device} for {user}, called {name}"))),
         Ok(Ok(Err(why))) => Err(format!("{device} is not paired: {why}")),
         Ok(Err(_gone)) => Err(format!("{device} went away before it was paired: connect it again")),
         Err(_elapsed) => Err(format!("{device} is granted, but not stored yet: see `lorgnette devices list`")),

@@ -75,7 +75,7 @@ impl Open {
         match timeout(Duration::from_micros(INVITED_US), self.outcome).await {
             Ok(Ok(Ok(name))) => {
                 let (device, record) = find(store, &name)?;
-                Ok(format!("paired {device}, called {name} ({})", record.model))
+                Ok(format!("paired {device} for {}, called {name} ({})", record.user, record.model))
             }
             Ok(Ok(Err(why))) => Err(format!("the glasses are not paired: {why}")),
             Ok(Err(_gone)) => Err("the glasses went away before they were paired".to_owned()),

@@ -63,7 +63,7 @@ pub enum Request {
     Invite { user: String, name: String, addresses: Vec<String> },
     /// Rename a device.
     Rename { device: String, name: String },
-    /// Revoke a device permanently.
+    /// Keep a device out until its fingerprint is named again.
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },

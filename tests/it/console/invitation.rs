@@ -43,7 +43,7 @@ async fn glasses_that_scan_the_picture_are_paired_and_the_page_says_so() {
         let chunk = follows.chunk().await.expect("a stream").expect("it goes on");
         seen.push_str(&String::from_utf8_lossy(&chunk));
     }
-    assert!(seen.contains("called Hall"), "{seen}");
+    assert!(seen.contains(" for ann, called Hall"), "{seen}");
     assert!(operator.text("/console/devices").await.contains("Hall"));
     scanned(&world, "thief", &invitation).welcomed().await.expect_err("it was used");
 
@@ -54,7 +54,10 @@ async fn glasses_that_scan_the_picture_are_paired_and_the_page_says_so() {
     operator.post("/console/devices/withdraw", &[]).await;
     scanned(&world, "third", &third).welcomed().await.expect_err("it was withdrawn");
     let answer = operator.post("/console/devices/invite", &[("invited-user", ""), ("invited-address", "a/b")]).await;
-    assert_eq!(answer.headers()["location"].as_bytes(), b"/console/devices", "back to the form");
-    assert!(operator.text("/console/devices").await.contains("notice bad"));
+    let form = answer.headers()["location"].to_str().unwrap().to_owned();
+    assert_eq!(form, "/console/devices?invited-address=a%2Fb", "back to the form");
+    let page = operator.text(&form).await;
+    assert!(page.contains("notice bad") && page.contains("<details open>"), "{page}");
+    assert!(page.contains("name=\"invited-address\" value=\"a/b\""), "{page}");
     world.stop().await;
 }

@@ -87,7 +87,7 @@ pub const ASKED: &str = "/console/approvals";
 pub const FOLDED: [(&str, &str, &str, &str); 9] = [
     ("question", ASKED, "section.card summary", "\"list\""),
     ("invite", "/console/devices", "main details summary", "Glasses with a camera scan it."),
-    ("revoke", "/console/devices/of/DEVICE", ".confirm summary", "It is kept out for good"),
+    ("revoke", "/console/devices/of/DEVICE", ".confirm summary", "it stays out until somebody pairs it again"),
     ("percentiles", "/console/turns?since=1h", "main details summary", "p95"),
     ("tool", "/console/tools", ".about summary", ""),
     ("fault", "/console/apps/of?package=com.example.list", "td details summary", "hologram"),

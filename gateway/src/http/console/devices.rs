@@ -13,6 +13,7 @@ use super::{
     Pages, firmware, invitation,
     layout::{self, badge, facts, field, moment, seconds, short},
     paths::{self, DEVICES},
+    session::see_other,
     sessions::{battery, state},
     table::Table,
     turns,
@@ -25,6 +26,8 @@ const PAIR: &str = "/console/devices/pair";
 const WINDOW: &str = "/console/devices/window";
 const RENAME: &str = "/console/devices/rename";
 const REVOKE: &str = "/console/devices/revoke";
+const REVOKED: &str = "Its session ends now, and it stays out until somebody pairs it again by its fingerprint, with \
+                       `lorgnette devices pair --fingerprint`.";
 /// Turns on a device's page.
 const TURNS_MAX: usize = 10;
 /// Turns among which these are looked for: all of this run.
@@ -55,6 +58,7 @@ async fn list(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
 }
 
 fn pairing(visit: &Visit) -> Markup {
+    let user = visit.query.some("user").unwrap_or_else(|| USER.to_owned());
     html! {
         section.card aria-labelledby="pairing" {
             h2 #pairing { "Pair glasses" }
@@ -64,8 +68,8 @@ fn pairing(visit: &Visit) -> Markup {
                     label for="code" { "Code on their display" }
                     input id="code" name="code" inputmode="numeric" autocomplete="off" maxlength="16" required;
                 }
-                (field("user", "User", USER))
-                (field("name", "Name (default: the model)", ""))
+                (field("user", "User", &user))
+                (field("name", "Name (default: the model)", visit.query.get("name")))
                 button.primary { "Pair" }
             }
             p.soft { "Glasses without a display appear below while they wait." }
@@ -100,11 +104,29 @@ fn waits_row(visit: &Visit, waits: &Waits) -> Vec<Markup> {
         html! { (if waits.shows_code { "yes" } else { "no" }) },
         html! { (seconds(waits.expires_s)) },
         html! {
-            @if visit.is_operator() && !waits.shows_code {
-                (layout::button(visit, WINDOW, "Pair", &[("fingerprint", &waits.fingerprint), ("user", USER)]))
-            }
+            @if visit.is_operator() && !waits.shows_code { (admission(visit, &waits.fingerprint)) }
         },
     ]
+}
+
+/// Pairs glasses that show no code. Whoever reaches the gateway has a row here, and rows move: one click is not enough.
+fn admission(visit: &Visit, fingerprint: &str) -> Markup {
+    layout::confirmed_with(
+        visit,
+        WINDOW,
+        (
+            "Pair",
+            fingerprint,
+            "Compare this fingerprint with that of the glasses: whoever has its key may do what their user may.",
+        ),
+        &[("fingerprint", fingerprint)],
+        &html! {
+            div.fields {
+                // Without an id, since there may be several.
+                label.field { "User" input name="user" value=(USER) autocomplete="off" maxlength="256"; }
+            }
+        },
+    )
 }
 
 fn paired_row(device: &Paired) -> Vec<Markup> {
@@ -219,7 +241,7 @@ fn changes(visit: &Visit, device: &Paired) -> Markup {
             (layout::confirmed(
                 visit,
                 REVOKE,
-                ("Revoke", &device.name, "It is kept out for good; its session ends now. It can be used again only with a new key."),
+                ("Revoke", &device.name, REVOKED),
                 &[("device", &device.device)],
             ))
         }
@@ -228,7 +250,10 @@ fn changes(visit: &Visit, device: &Paired) -> Markup {
 
 async fn pair(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
     let of = |name: &str| visit.form.get(name).to_owned();
-    pages.act(&visit, Request::PairCode { code: of("code"), user: of("user"), name: of("name") }, DEVICES).await
+    let (code, user, name) = (of("code"), of("user"), of("name"));
+    let back = layout::again(DEVICES, &[("user", &user), ("name", &name)]);
+    let is_paired = pages.acted(&visit, Request::PairCode { code, user, name }).await;
+    see_other(if is_paired { DEVICES } else { &back })
 }
 
 async fn window(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {

@@ -80,17 +80,22 @@ impl Invitations {
     }
 }
 
-/// The form that asks for one, on the page of devices.
+/// What is typed into the form.
+const INPUTS: [&str; 3] = ["invited-user", "invited-name", "invited-address"];
+
+/// The form that asks for one, on the page of devices; unfolded where it was refused.
 pub(super) fn form(visit: &Visit) -> Markup {
+    let user = visit.query.some("invited-user").unwrap_or_else(|| USER.to_owned());
+    let is_again = INPUTS.iter().any(|name| visit.query.some(name).is_some());
     html! {
-        details {
+        details open[is_again] {
             summary { "Invite glasses by a picture" }
             p.soft { "Glasses with a camera scan it. They find this gateway by it, know its key, and need no code." }
             form.fields method="post" action=(INVITE) {
                 (layout::hidden(visit, &[]))
-                (field("invited-user", "User", USER))
-                (field("invited-name", "Name (default: the model)", ""))
-                (field("invited-address", "Address (default: those of this machine)", ""))
+                (field("invited-user", "User", &user))
+                (field("invited-name", "Name (default: the model)", visit.query.get("invited-name")))
+                (field("invited-address", "Address (default: those of this machine)", visit.query.get("invited-address")))
                 button { "Show the picture" }
             }
         }
@@ -98,8 +103,7 @@ pub(super) fn form(visit: &Visit) -> Markup {
 }
 
 async fn invite(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
-    let of = |name: &str| visit.form.get(name).trim().to_owned();
-    let (user, name, address) = (of("invited-user"), of("invited-name"), of("invited-address"));
+    let [user, name, address] = INPUTS.map(|input| visit.form.get(input).to_owned());
     pages.note(&visit, "invite", Some(&user));
     let addresses = if address.is_empty() { Vec::new() } else { vec![address] };
     let withdrawn = CancellationToken::new();
@@ -107,7 +111,7 @@ async fn invite(State(pages): State<Pages>, Extension(visit): Extension<Visit>) 
         Ok(open) => open,
         Err(why) => {
             pages.operators().tell(&visit.visitor, false, &why);
-            return see_other(DEVICES);
+            return see_other(&layout::again(DEVICES, &INPUTS.map(|input| (input, visit.form.get(input)))));
         }
     };
     pages.invitations.put(visit.visitor.number, open.text.clone(), withdrawn.clone(), clock::mono_us());

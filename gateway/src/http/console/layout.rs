@@ -167,19 +167,26 @@ pub(super) fn button(visit: &Visit, action: &str, label: &str, fields: &[(&str, 
 
 /// A button behind another one that says what it does: nothing that cannot be undone takes one click. `id`: what it is about,
 /// for screen readers.
-pub(super) fn confirmed(
+pub(super) fn confirmed(visit: &Visit, action: &str, words: (&str, &str, &str), fields: &[(&str, &str)]) -> Markup {
+    confirmed_with(visit, action, words, fields, &NOTHING)
+}
+
+/// The same with inputs above the second button.
+pub(super) fn confirmed_with(
     visit: &Visit,
     action: &str,
     (label, id, warning): (&str, &str, &str),
     fields: &[(&str, &str)],
+    inputs: &Markup,
 ) -> Markup {
     html! {
         details.confirm {
             summary { (label) "…" span.sr { " " (id) } }
             div {
-                p { (warning) }
+                p { (prose(warning)) }
                 form method="post" action=(action) {
                     (hidden(visit, fields))
+                    (inputs)
                     button.danger { (label) " " (id) }
                 }
             }
@@ -308,6 +315,11 @@ pub(super) fn query(fields: &[(&str, &str)]) -> String {
         query.append_pair(name, value);
     }
     query.finish()
+}
+
+/// The way back to a form that was refused: its page takes what was typed from the query, so that nobody types it again.
+pub(super) fn again(path: &str, typed: &[(&str, &str)]) -> String {
+    format!("{path}?{}", query(typed))
 }
 
 /// Markup where a part of a page has nothing to show.

@@ -129,11 +129,18 @@ impl Pages {
         }
     }
 
-    /// Changes something, or reads what wearers said: logged with who did it. The result is shown on the page at `back`.
+    /// Changes something, or reads what wearers said, and leads to the page at `back`, which shows the result.
+    async fn act(&self, visit: &Visit, request: Request, back: &str) -> Response {
+        self.acted(visit, request).await;
+        session::see_other(back)
+    }
+
+    /// Does what [`act`](Self::act) does, for who chooses the page by whether it was done: logged with who did it. The next page
+    /// shows the result.
     ///
     /// It runs in a task of its own: hyper drops a handler when its browser disconnects, and what was begun has to be
     /// finished.
-    async fn act(&self, visit: &Visit, request: Request, back: &str) -> Response {
+    async fn acted(&self, visit: &Visit, request: Request) -> bool {
         self.note(visit, control::name(&request), control::about(&request));
         let (pages, visitor) = (self.clone(), visit.visitor.clone());
         let task = spawn("console", async move {
@@ -144,12 +151,13 @@ impl Pages {
                 Err(message) => (false, message),
             };
             pages.operators().tell(&visitor, is_done, &text);
+            is_done
         });
-        if let Err(error) = task.await {
+        task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a request of the console failed");
             self.operators().tell(&visit.visitor, false, "this failed by a fault of the gateway; see its log");
-        }
-        session::see_other(back)
+            false
+        })
     }
 
     /// Logs what somebody does.
