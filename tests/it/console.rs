@@ -9,6 +9,7 @@ mod invitation;
 mod leaving;
 mod pages;
 mod pairing;
+mod questions;
 mod roles;
 mod states;
 

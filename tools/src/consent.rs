@@ -197,7 +197,7 @@ pub(crate) fn refusal(outcome: ApprovalOutcome, by: AnsweredBy) -> Option<ToolRe
         ApprovalOutcome::Unasked => (
             ErrorCode::ApprovalExpired,
             "It needs the wearer's consent, and nobody could be asked: no glasses of this user are connected, and no \
-             operator watches (`lorgnette approvals watch`). Nothing was done.",
+             operator watches (`lorgnette approvals watch`, or the page of approvals of the console). Nothing was done.",
         ),
         ApprovalOutcome::Cancelled if by_client => {
             (ErrorCode::Cancelled, "The client that made the call cancelled it, or went away; nothing was done.")

@@ -58,24 +58,28 @@ impl Fixture {
         device: impl Into<Option<&'a str>>,
         cancel: CancellationToken,
     ) -> tokio::task::JoinHandle<ApprovalOutcome> {
-        let approvals = self.approvals.clone();
-        let arguments = json!({"text": "shopping"});
-        let request = ConsentRequest {
-            user: "ann".into(),
-            device: device.into().map(str::to_owned),
-            turn: Some(Turn { id: 3, revision: 0 }),
-            call_id: "c1".into(),
-            tool: "note.delete".into(),
-            question: Question {
-                title: "Delete a note?".into(),
-                said: "Delete a note? Text \"shopping\".".into(),
-                shown: "text: \"shopping\"".into(),
-            },
-            arguments_hash: arguments_hash("note.delete", &arguments),
-            arguments,
-            program: None,
-        };
+        let (approvals, request) = (self.approvals.clone(), request(device.into()));
         tokio::spawn(async move { approvals.ask(request, cancel).await.outcome })
+    }
+}
+
+/// Of a turn.
+fn request(device: Option<&str>) -> ConsentRequest {
+    let arguments = json!({"text": "shopping"});
+    ConsentRequest {
+        user: "ann".into(),
+        device: device.map(str::to_owned),
+        turn: Some(Turn { id: 3, revision: 0 }),
+        call_id: "c1".into(),
+        tool: "note.delete".into(),
+        question: Question {
+            title: "Delete a note?".into(),
+            said: "Delete a note? Text \"shopping\".".into(),
+            shown: "text: \"shopping\"".into(),
+        },
+        arguments_hash: arguments_hash("note.delete", &arguments),
+        arguments,
+        program: None,
     }
 }
 
@@ -251,4 +255,33 @@ async fn only_so_many_may_watch() {
     assert_eq!(watching.len(), WATCHERS_MAX);
     drop(watching);
     assert!(fixture.approvals.watch().is_some());
+}
+
+#[tokio::test]
+async fn an_operator_who_looks_at_a_page_counts_as_one_who_watches_beside_the_clients() {
+    let fixture = Fixture::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let machine = told.clone();
+    fixture.approvals.set_users(Box::new(move |_, input| {
+        if let UserInput::ApprovalAsked { watched, .. } = input {
+            machine.lock().unwrap().push(watched);
+        }
+        true
+    }));
+    // It is over as soon as it is asked.
+    let over = CancellationToken::new();
+    over.cancel();
+    let ask = async || drop(fixture.approvals.ask(ConsentRequest { turn: None, ..request(None) }, over.clone()).await);
+    ask().await;
+    let pages = [fixture.approvals.look(), fixture.approvals.look()];
+    ask().await;
+    let clients: Vec<_> = std::iter::from_fn(|| fixture.approvals.watch()).take(WATCHERS_MAX + 1).collect();
+    assert_eq!(clients.len(), WATCHERS_MAX);
+    drop(clients);
+    let [one, other] = pages;
+    drop(one);
+    ask().await;
+    drop(other);
+    ask().await;
+    assert_eq!(*told.lock().unwrap(), [false, true, true, false]);
 }

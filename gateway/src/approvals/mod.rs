@@ -64,6 +64,13 @@ pub struct ApprovalBroker {
     next: AtomicU32,
     open: Mutex<BTreeMap<u64, Open>>,
     events: broadcast::Sender<Event>,
+    /// Held by each [`Looking`] besides.
+    looked_at: Arc<()>,
+}
+
+/// An operator looks at the questions on a page and can answer them there, for as long as this is held.
+pub(crate) struct Looking {
+    _looked_at: Arc<()>,
 }
 
 /// A question that somebody waits for.
@@ -94,6 +101,7 @@ impl ApprovalBroker {
             next: AtomicU32::new(first.max(1)),
             open: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
+            looked_at: Arc::default(),
         }
     }
 
@@ -157,6 +165,16 @@ impl ApprovalBroker {
     /// What is asked and settled from now on; `None` when as many clients watch as may.
     pub fn watch(&self) -> Option<broadcast::Receiver<Event>> {
         (self.events.receiver_count() < WATCHERS_MAX).then(|| self.events.subscribe())
+    }
+
+    /// Counts an operator who looks at the questions on a page among those who watch. As many may as have a page.
+    pub(crate) fn look(&self) -> Looking {
+        Looking { _looked_at: self.looked_at.clone() }
+    }
+
+    /// Whether an operator is there to answer what no glasses are asked.
+    fn is_watched(&self) -> bool {
+        self.events.receiver_count() > 0 || Arc::strong_count(&self.looked_at) > 1
     }
 
     /// An operator's answer. The core decides about it like about a tap on the glasses; this returns what came of it.
@@ -241,7 +259,7 @@ impl Consent for ApprovalBroker {
             expires_ms: ANSWER_MS_MAX,
         };
         let told = if from_outside {
-            let watched = self.events.receiver_count() > 0;
+            let watched = self.is_watched();
             self.tell_user(&request.user, UserInput::ApprovalAsked { approval, watched })
         } else {
             let _ = self.events.send(event);

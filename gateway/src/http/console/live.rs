@@ -32,6 +32,7 @@ use super::{
     visit::{Fields, Visit},
 };
 use crate::{
+    approvals::Looking,
     apps::feed::{Event, Listener, Wants},
     clock,
     http::reply::Text,
@@ -127,6 +128,8 @@ struct Follower {
     latest: watch::Receiver<Bytes>,
     /// `None`: nothing yet.
     sent: Option<Sent>,
+    /// Of an operator who looks at questions.
+    _looks: Option<Looking>,
 }
 
 impl Follower {
@@ -297,7 +300,9 @@ async fn follow(State(pages): State<Pages>, Extension(visit): Extension<Visit>, 
         async move { rendered(&pages, &visit, part).await }
     });
     let over = over(pages.clone(), visit.clone());
-    let follower = Follower { pages, visit, part, latest, sent: None };
+    // A viewer cannot answer.
+    let looks = (part == Part::Approvals && visit.is_operator()).then(|| pages.admin.services.approvals.look());
+    let follower = Follower { pages, visit, part, latest, sent: None, _looks: looks };
     stream_of(fed(place, stream::unfold(follower, Follower::next), over))
 }
 
