@@ -162,6 +162,15 @@ impl Roster {
         });
     }
 
+    /// The connection of a session goes on from another address of its device.
+    pub fn migrated(&self, id: &str, session: u32, peer: SocketAddr) {
+        self.with(|devices| {
+            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
+                present.via.peer = peer;
+            }
+        });
+    }
+
     /// A turn of a session begins, or none is under way any more.
     pub fn turn(&self, id: &str, session: u32, turn: Option<u32>) {
         self.with(|devices| {
@@ -315,6 +324,18 @@ mod tests {
         assert!(roster.left_wall_ms("glasses").is_some());
         // The newer one gave up before this one ended.
         assert!(roster.leave("glasses", 1));
+    }
+
+    #[test]
+    fn a_device_is_seen_at_the_address_at_which_its_present_session_goes_on() {
+        let roster = Roster::default();
+        let peer = || roster.get("glasses").unwrap().via.peer;
+        assert!(roster.enter("glasses", session(1).0, 1).is_ok() && roster.enter("glasses", session(2).0, 1).is_ok());
+        let (first, moved) = (peer(), SocketAddr::from(([127, 0, 0, 2], 7)));
+        roster.migrated("glasses", 1, moved);
+        assert_eq!(peer(), first, "of the session before");
+        roster.migrated("glasses", 2, moved);
+        assert_eq!(peer(), moved);
     }
 
     #[test]

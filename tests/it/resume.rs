@@ -149,6 +149,10 @@ async fn a_new_address_does_not_interrupt_quic() {
     let (moved, _) = glasses.log().find(0, |event| matches!(event.seen, Seen::Moved { .. })).await;
     let Seen::Moved { address } = moved.seen else { unreachable!("it was picked") };
     assert!(!cfg!(target_os = "linux") || address.starts_with("127.0.0.2:"), "{address}");
+    // An operator sees it where it is.
+    let seen = world.gateway().services().roster.get(glasses.fingerprint()).expect("a session").via.peer.to_string();
+    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    assert_eq!(port(&seen), port(&address));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,7 @@
 //! The link to the device, as its session has it: it outlives the connections that carry it.
 
+use std::net::SocketAddr;
+
 use device_protocol::{
     Down,
     down::Heartbeat,
@@ -17,6 +19,8 @@ use crate::{
 pub(super) struct SessionLink {
     /// Of the present connection, or of the last one.
     transport: Transport,
+    /// From where the last frame came.
+    peer: SocketAddr,
     /// When the device asked for that, on the gateway's clock.
     asked_us: u64,
     pub(super) outgoing: Outgoing,
@@ -46,6 +50,7 @@ impl SessionLink {
         let quality = if incoming.is_continued() { Quality::continued(clock::mono_us()) } else { Quality::default() };
         Self {
             transport: link.transport,
+            peer: link.peer,
             asked_us,
             outgoing: Outgoing::new(link.down.clone(), is_resumable),
             incoming,
@@ -71,7 +76,8 @@ impl SessionLink {
 
     /// The session goes on over this connection, for which the device asked at `asked_us`. `audio_received`: the last sound that need not come again.
     pub(super) fn resume(&mut self, (link, asked_us): (&Link, u64), audio_received: u32) {
-        (self.transport, self.asked_us, self.is_confirmed) = (link.transport, asked_us, false);
+        (self.transport, self.peer) = (link.transport, link.peer);
+        (self.asked_us, self.is_confirmed) = (asked_us, false);
         self.incoming.resume(audio_received);
         self.quality.resume(clock::mono_us());
         self.outgoing.attach(link.down.clone());
@@ -103,6 +109,11 @@ impl SessionLink {
     /// A frame has come over the present connection; whether it is the first one.
     pub(super) fn confirm(&mut self) -> bool {
         !std::mem::replace(&mut self.is_confirmed, true)
+    }
+
+    /// A frame has come from this address; whether the one before came from another.
+    pub(super) fn comes_from(&mut self, peer: SocketAddr) -> bool {
+        std::mem::replace(&mut self.peer, peer) != peer
     }
 
     /// A message has come, with its time on the device's clock. Every one shows that the device is alive.

@@ -1,5 +1,7 @@
 //! A session's loop: external events, and timers that are due.
 
+use std::net::SocketAddr;
+
 use audio::codec::Codec;
 use bytes::Bytes;
 use device_protocol::{Down, GoodbyeReason, down};
@@ -61,6 +63,14 @@ impl Session {
             self.services.roster.lost(&self.id, self.number);
             self.input(Input::LinkLost);
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
+        }
+    }
+
+    /// A frame has come from this address: a device that moves keeps its connection over QUIC.
+    fn comes_from(&mut self, peer: SocketAddr) {
+        if self.link.comes_from(peer) {
+            tracing::debug!(device = self.id, session = self.number, %peer, "goes on from another address");
+            self.services.roster.migrated(&self.id, self.number, peer);
         }
     }
 
@@ -207,7 +217,12 @@ impl Shell for Running<'_> {
             Event::Claimed(_) => {}
             // More is sent when everything has settled.
             Event::Room | Event::Firmware => {}
-            Event::Frame(Ok(Some(bytes))) => session.frame(&bytes),
+            Event::Frame(Ok(Some(bytes))) => {
+                if let Some(peer) = self.up.as_deref().and_then(Receiver::peer) {
+                    session.comes_from(peer);
+                }
+                session.frame(&bytes);
+            }
             Event::Frame(Ok(None)) => session.end(End::Lost),
             Event::Frame(Err(error)) => session.failed(&error),
         }
@@ -273,8 +288,6 @@ async fn next_frame(up: &mut Option<&mut Receiver>) -> Result<Option<Bytes>, Lin
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
     use crate::transport::{memory, places::Places};
 

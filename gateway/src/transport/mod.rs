@@ -80,7 +80,7 @@ impl Bindings {
 pub struct Link {
     /// When the connection was opened, on the gateway's clock.
     pub opened_us: u64,
-    /// The peer's address.
+    /// The peer's address when the connection was opened.
     pub peer: SocketAddr,
     /// Binds a handshake to the connection.
     pub bindings: Bindings,
@@ -139,6 +139,14 @@ impl Receiver {
             Self::WebSocket(receiver) => receiver.meter.allow(traffic),
             Self::Quic(receiver) => receiver.meter.allow(traffic),
             Self::Memory(_) => {}
+        }
+    }
+
+    /// Where the peer is now; `None`: where it was when the connection was opened.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Quic(receiver) => Some(receiver.peer()),
+            Self::WebSocket(_) | Self::Memory(_) => None,
         }
     }
 

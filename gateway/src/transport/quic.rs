@@ -1,7 +1,7 @@
 //! QUIC on quinn. Control frames use the one bidirectional stream that the device opens; sound uses datagrams if it
 //! fits, else unidirectional streams of one frame each.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use device_protocol::{Class, GoodbyeReason, RejectCode, auth, limits, peek};
@@ -148,6 +148,11 @@ impl Receiver {
                 }
             }
         }
+    }
+
+    /// Where the peer is now: the connection may have migrated (RFC 9000, section 9).
+    pub(super) fn peer(&self) -> SocketAddr {
+        canonical(self.connection.remote_address())
     }
 
     /// Sends what is queued and closes the connection. The sender must have been dropped.
