@@ -17,7 +17,7 @@ use crate::{
     models::spending,
     photos,
     ports::memory::{search, spoken},
-    store::{self, Conversation, KINDS, Kind, Scope, Store},
+    store::{self, Conversation, KINDS, Kind, Store},
     units::number_of,
     workspace,
 };
@@ -179,19 +179,17 @@ fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {
 async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Result<Answer, String> {
     check_name(&user)?;
     let services = &admin.services;
-    let all = services.store.disk().conversations(&user).map_err(words)?;
-    let (conversations, messages, is_last) = match id {
-        Some(id) => {
-            let found = find(&services.store, &user, id)?;
-            let run = (found.first_message, found.first_message.saturating_add(found.messages));
-            (vec![id], vec![run], all.last().is_some_and(|last| last.id == id))
-        }
-        // Including messages from before conversations were introduced.
-        None => (all.iter().map(|one| one.id).collect(), vec![(0, u64::MAX)], true),
-    };
-    let count = conversations.len();
+    // Before anything is read: an erasure that this one waits for, for minutes, may erase the same.
     let _one_at_a_time = admin.eraser.one_at_a_time().await;
-    services.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
+    let all = services.store.disk().conversations(&user).map_err(words)?;
+    let (count, is_last) = match id {
+        Some(id) => {
+            find(&services.store, &user, id)?;
+            (1, all.last().is_some_and(|last| last.id == id))
+        }
+        None => (all.len(), true),
+    };
+    services.store.erase_conversations(&user, id).await.map_err(words)?;
     if is_last {
         services.users.tell(&user, UserInput::HistoryErased);
     }

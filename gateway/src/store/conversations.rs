@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Disk, Error,
+    copy::Scope,
     keys::{id_of, owner_of, user_key},
     opened::Opened,
     records::MessageRecord,
@@ -140,6 +141,17 @@ pub(super) fn summarise(
     Ok(1)
 }
 
+/// What an erasure of the conversation of this number leaves out; without one, of all. Known when nothing more is written
+/// before the erasure: the conversation under way has more messages by then than when it was asked for.
+pub(super) fn scope(disk: &Disk, user: String, id: Option<u64>) -> Result<Scope, Error> {
+    let messages = match id {
+        Some(id) => disk.conversation(&user, id)?.unwrap_or_default().ids(),
+        // Including messages from before conversations were introduced.
+        None => 0..u64::MAX,
+    };
+    Ok(Scope::Conversations { user, id, messages })
+}
+
 impl Disk {
     /// A user's conversations, oldest first.
     ///
@@ -253,6 +265,39 @@ mod tests {
         assert_eq!(texts(&store, two), ["d", "e"]);
         assert_eq!(store.disk().conversation("ann", 2).unwrap().as_ref(), Some(two));
         assert!(store.disk().conversations("bob").unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_erasure_takes_what_was_said_in_its_conversation_until_then_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        store.write(say(1, &["a", "b"])).await.unwrap();
+        store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 2 }).await.unwrap();
+        store.write(say(3, &["c"])).await.unwrap();
+        let begin = Write::BeginConversation { user: "ann".into(), wall_ms: 5 };
+        // Submitted in this order, and carried out in it.
+        let (added, begun, other, erased) = tokio::join!(
+            store.write(say(4, &["d"])),
+            store.write(begin),
+            store.write(say(6, &["e"])),
+            store.erase_conversations("ann", Some(2))
+        );
+        assert!(added.is_ok() && begun.is_ok() && other.is_ok() && erased.is_ok());
+        let kept = |user: &str| -> Vec<String> {
+            store.disk().messages(user, 9).unwrap().into_iter().map(|message| message.json).collect()
+        };
+        assert_eq!(kept("ann"), ["a", "b", "e"]);
+        let all = store.disk().conversations("ann").unwrap();
+        assert_eq!(all.iter().map(|one| (one.id, one.messages)).collect::<Vec<_>>(), [(1, 2), (3, 1)]);
+        assert_eq!(texts(&store, &all[1]), ["e"]);
+        // One that is not there has no messages.
+        store.erase_conversations("ann", Some(2)).await.unwrap();
+        assert_eq!(kept("ann"), ["a", "b", "e"]);
+        let (messages, title) = (vec![MessageRecord { wall_ms: 7, json: "of bob".into() }], String::new());
+        store.write(Write::AppendMessages { user: "bob".into(), messages, title }).await.unwrap();
+        store.erase_conversations("ann", None).await.unwrap();
+        assert!(kept("ann").is_empty() && store.disk().conversations("ann").unwrap().is_empty());
+        assert_eq!(kept("bob"), ["of bob"]);
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 //! Deleting in place is not enough: LMDB leaves deleted bytes in free pages and in the gaps of pages that live on. So
 //! all rows but the erased ones are written, one by one, into a new file that never held anything else.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{fs, io::ErrorKind, ops::Range, path::Path};
 
 use heed::{RoTxn, RwTxn, WithoutTls};
 use tools::{catalogue::StoredSet, source};
@@ -32,13 +32,8 @@ pub enum Scope {
         /// Also the pairings of the user's devices.
         devices: bool,
     },
-    /// A user's messages with these ids, and these conversations.
-    Conversations {
-        user: String,
-        conversations: Vec<u64>,
-        /// Runs of messages: first id, and the first that does not belong to it.
-        messages: Vec<(u64, u64)>,
-    },
+    /// A user's messages with these ids, and the conversation of this number; without one, all conversations.
+    Conversations { user: String, id: Option<u64>, messages: Range<u64> },
     /// All pairings, and the sessions of paired devices.
     Pairings,
 }
@@ -74,15 +69,15 @@ impl Scope {
                     Table::Rows(kind) => Ok(kind.is_of_user() && owner_of(key) == Some(user)),
                 }
             }
-            Self::Conversations { user, conversations, messages } => {
+            Self::Conversations { user, id, messages } => {
                 let prefix = user_prefix(user)?;
                 if !key.starts_with(&prefix) || key.len() != prefix.len() + size_of::<u64>() {
                     return Ok(false);
                 }
-                let id = id_of(key);
+                let number = id_of(key);
                 Ok(match table {
-                    Table::Messages => messages.iter().any(|(from, to)| (*from..*to).contains(&id)),
-                    Table::Rows(Kind::Conversations) => conversations.contains(&id),
+                    Table::Messages => messages.contains(&number),
+                    Table::Rows(Kind::Conversations) => id.is_none_or(|id| id == number),
                     _ => false,
                 })
             }

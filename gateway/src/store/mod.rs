@@ -259,8 +259,25 @@ impl Store {
     /// # Errors
     /// The old file is still in place.
     pub async fn erase(&self, scope: Scope) -> Result<(), Error> {
+        self.erase_found(move |_| Ok(scope)).await
+    }
+
+    /// Erases a user's conversation of this number with its messages, in the same way; without a number, all of them. What
+    /// was submitted before belongs to it.
+    ///
+    /// # Errors
+    /// The old file is still in place.
+    pub async fn erase_conversations(&self, user: &str, id: Option<u64>) -> Result<(), Error> {
+        let user = user.to_owned();
+        self.erase_found(move |disk| conversations::scope(disk, user, id)).await
+    }
+
+    async fn erase_found(
+        &self,
+        scope: impl FnOnce(&Disk) -> Result<Scope, Error> + Send + 'static,
+    ) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
-        self.writer.erase(scope, Box::new(move |result| drop(reply.send(result))))?;
+        self.writer.erase(Box::new(scope), Box::new(move |result| drop(reply.send(result))))?;
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 

@@ -104,6 +104,9 @@ impl Write {
     }
 }
 
+/// Says what an erasure leaves out.
+type FindScope = Box<dyn FnOnce(&Disk) -> Result<Scope, Error> + Send>;
+
 /// A job of the writer.
 enum Job {
     Write(Write, Reply),
@@ -111,8 +114,8 @@ enum Job {
     TryRoom(usize, Reply),
     /// Test whether a commit works.
     TryWrite(Reply),
-    /// Replace the file by a copy without this.
-    Erase(Scope, Reply),
+    /// Replace the file by a copy without this, which is looked up when nothing more is written before it.
+    Erase(FindScope, Reply),
     /// Close the environment and end: the last job.
     Close(Reply),
 }
@@ -154,7 +157,7 @@ impl Writer {
         self.send(Job::TryWrite(reply))
     }
 
-    pub(super) fn erase(&self, scope: Scope, reply: Reply) -> Result<(), Error> {
+    pub(super) fn erase(&self, scope: FindScope, reply: Reply) -> Result<(), Error> {
         self.send(Job::Erase(scope, reply))
     }
 
@@ -205,7 +208,7 @@ fn run(disk: &Disk, jobs: &Jobs<Job>) {
         match first {
             Job::TryRoom(bytes, reply) => answer(reply, caught(|| trial::room(disk, bytes))),
             Job::TryWrite(reply) => answer(reply, caught(|| trial::write(disk))),
-            Job::Erase(scope, reply) => answer(reply, caught(|| disk.erase(&scope))),
+            Job::Erase(scope, reply) => answer(reply, caught(|| disk.erase(&scope(disk)?))),
             Job::Close(reply) => {
                 disk.close();
                 // Later submissions are not written.
