@@ -89,7 +89,15 @@ pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64
     disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)
 }
 
-/// Adds messages, stored from id `first` on, to the latest conversation.
+/// The conversation that was begun last. None where its row is damaged or it was erased: the ids of one conversation have no
+/// gap, and what is said after an erasure is no part of an older one.
+fn latest(disk: &Opened, txn: &RwTxn<'_>, user: &str) -> Result<Option<Conversation>, Error> {
+    let begun = disk.rows.last_assigned(txn, Kind::Conversations, user)?;
+    let last = disk.rows.last(txn, Kind::Conversations, user)?.filter(|(id, _)| *id >= begun);
+    Ok(last.and_then(|(id, value)| of(&value?, id)))
+}
+
+/// Adds messages, stored from id `first` on, to the latest conversation; without one, to a new one.
 pub(super) fn append(
     disk: &Opened,
     txn: &mut RwTxn<'_>,
@@ -100,12 +108,9 @@ pub(super) fn append(
 ) -> Result<(), Error> {
     let Some(newest) = messages.last() else { return Ok(()) };
     let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-    let last = disk.rows.last(txn, Kind::Conversations, user)?;
-    // After a damaged row, another conversation begins: the ids of one conversation have no gap.
-    let last = last.and_then(|(id, value)| of(&value?, id));
     let fits = |last: &Conversation| last.messages.saturating_add(count) <= MESSAGES_MAX;
-    let mut conversation = match last.filter(fits) {
-        Some(last) => last,
+    let mut conversation = match latest(disk, txn, user)?.filter(fits) {
+        Some(latest) => latest,
         None => {
             let id = begin(disk, txn, user, newest.wall_ms)?;
             let began_wall_ms = newest.wall_ms;
@@ -131,8 +136,7 @@ pub(super) fn summarise(
     text: &str,
     behind: usize,
 ) -> Result<u64, Error> {
-    let last = disk.rows.last(txn, Kind::Conversations, user)?;
-    let Some(mut conversation) = last.and_then(|(id, value)| of(&value?, id)) else { return Ok(0) };
+    let Some(mut conversation) = latest(disk, txn, user)? else { return Ok(0) };
     let behind = u64::try_from(behind).unwrap_or(u64::MAX);
     // A long conversation continues in a new one, of which the summary covers nothing.
     let covers = conversation.messages.saturating_sub(behind);
@@ -174,15 +178,16 @@ impl Disk {
         }
     }
 
-    /// The one with the highest number; `None`: the user has none.
+    /// The one that was begun last, in which the user goes on; `None`: it was erased or is damaged, or the user has none.
     ///
     /// # Errors
     /// The store cannot be read.
     pub(crate) fn latest_conversation(&self, user: &str) -> Result<Option<Conversation>, Error> {
         // The counter comes first.
-        let rows = self.rows_backwards(Kind::Conversations, user, b"", 4)?;
-        let mut numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
-        Ok(numbered.find_map(|(key, value)| of(&value, id_of(&key))))
+        let rows = self.rows_backwards(Kind::Conversations, user, b"", 2)?;
+        let begun = rows.iter().find(|(key, _)| key == COUNTER).map_or(0, |(_, value)| id_of(value));
+        let last = rows.iter().find(|(key, _)| key.len() == size_of::<u64>());
+        Ok(last.and_then(|(key, value)| of(value, id_of(key))).filter(|last| last.id >= begun))
     }
 
     /// The messages of a conversation, oldest first.
@@ -298,6 +303,33 @@ mod tests {
         store.erase_conversations("ann", None).await.unwrap();
         assert!(kept("ann").is_empty() && store.disk().conversations("ann").unwrap().is_empty());
         assert_eq!(kept("bob"), ["of bob"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_said_after_the_current_conversation_was_erased_is_no_part_of_an_older_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        store.write(say(1, &["a"])).await.unwrap();
+        store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 2 }).await.unwrap();
+        store.write(say(3, &["b"])).await.unwrap();
+        // Of the conversation that is erased: it arrives while the copy is made.
+        let summary = Write::PutSummary { user: "ann".into(), text: "of b".into(), behind: 0 };
+        let (erased, summed) = tokio::join!(store.erase_conversations("ann", Some(2)), store.write(summary));
+        erased.unwrap();
+        assert_eq!(summed.unwrap(), 0, "there is nothing to sum up");
+        assert_eq!(store.disk().latest_conversation("ann").unwrap(), None);
+        store.write(say(4, &["c"])).await.unwrap();
+        store.write(say(5, &["d"])).await.unwrap();
+        let all = store.disk().conversations("ann").unwrap();
+        let [one, three] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((one.id, one.summary.as_ref(), texts(&store, one)), (1, None, vec!["a".to_owned()]));
+        assert_eq!((three.id, three.title.as_str(), texts(&store, three)), (3, "c", vec!["c".into(), "d".into()]));
+        assert_eq!(store.disk().latest_conversation("ann").unwrap().as_ref(), Some(three));
+        // An older one that is erased changes nothing for the current one.
+        store.erase_conversations("ann", Some(1)).await.unwrap();
+        store.write(say(6, &["e"])).await.unwrap();
+        let all = store.disk().conversations("ann").unwrap();
+        assert_eq!(all.iter().map(|one| (one.id, one.messages)).collect::<Vec<_>>(), [(3, 3)]);
     }
 
     #[tokio::test]

@@ -198,17 +198,21 @@ impl Tables {
     /// Puts a row under the owner's next number. No number is assigned twice, even after the last row was removed.
     pub(super) fn add(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
         let table = self.of(kind);
-        let counter = full_key(table.name, owner, COUNTER)?;
-        let last = match table.get(txn, &counter) {
-            Ok(last) => last.map_or(0, id_of),
-            // The numbers in use are known from the rows.
-            Err(Error::Damaged { .. }) => self.last(txn, kind, owner)?.map_or(0, |(id, _)| id),
-            Err(error) => return Err(error),
-        };
-        let id = last.saturating_add(1);
+        let id = self.last_assigned(txn, kind, owner)?.saturating_add(1);
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
-        table.put(txn, &counter, &id.to_be_bytes())?;
+        table.put(txn, &full_key(table.name, owner, COUNTER)?, &id.to_be_bytes())?;
         Ok(id)
+    }
+
+    /// The highest number under which a row of an owner was ever added, also where it was removed since; 0: none was.
+    pub(super) fn last_assigned(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<u64, Error> {
+        let table = self.of(kind);
+        match table.get(txn, &full_key(table.name, owner, COUNTER)?) {
+            Ok(last) => Ok(last.map_or(0, id_of)),
+            // The numbers in use are known from the rows.
+            Err(Error::Damaged { .. }) => Ok(self.last(txn, kind, owner)?.map_or(0, |(id, _)| id)),
+            Err(error) => Err(error),
+        }
     }
 
     /// An owner's row with the highest number, of those that were added; without its value if it is damaged.

@@ -40,6 +40,12 @@ async fn run(data: &Path, words: &[&str]) -> String {
     succeeds(&[words, &["--config", &config]].concat()).await
 }
 
+/// Waits until these words are found: a turn is stored when it is over, a moment after it was played.
+async fn kept(data: &Path, words: &str) {
+    let found = async { while !run(data, &["conversations", "search", words]).await.contains(words) {} };
+    tokio::time::timeout(WAIT, found).await.expect("it is kept");
+}
+
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
@@ -96,11 +102,7 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
         ask(&mut one, command).await;
     }
     ask(&mut one, "Does the sea freeze?").await;
-    // A turn is stored when it is over, a moment after it was played.
-    let kept = async {
-        while !run(&data, &["conversations", "search", "sea freeze"]).await.contains("Does the sea freeze?") {}
-    };
-    tokio::time::timeout(WAIT, kept).await.expect("it is kept");
+    kept(&data, "the sea freeze").await;
     gateway.kill().await;
 
     let gateway = Process::start(&data, &settings, &[]).await;
@@ -139,6 +141,16 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
     ask(&mut two, "Are fjords cold?").await;
     let all = lines(&run(&data, &["conversations", "list", "--json"]).await);
     assert!(all.len() == 1 && all[0]["id"] == 2, "{all:?}");
+    // So is the current one: what the wearer says next is no part of the other.
+    ask(&mut two, "Start a new conversation").await;
+    ask(&mut two, "How deep is a loch?").await;
+    kept(&data, "deep is a loch").await;
+    run(&data, &["conversations", "erase", "3"]).await;
+    ask(&mut two, "How deep is a lagoon?").await;
+    kept(&data, "deep is a lagoon").await;
+    let all = lines(&run(&data, &["conversations", "list", "--json"]).await);
+    let ids: Vec<_> = all.iter().map(|one| one["id"].as_u64()).collect();
+    assert!(ids == [Some(2), Some(4)] && all[1]["title"] == "How deep is a lagoon?", "{all:?}");
     let skills = run(&data, &["skills"]).await;
     assert!(skills.contains("knots"), "{skills}");
     gateway.kill().await;
