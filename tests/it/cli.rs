@@ -159,6 +159,18 @@ async fn the_status_tells_what_there_is() {
     assert!(with("turned away", "device", &device), "{log:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_text_could_not_be_written_fails() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(binary());
+    command.args(["check", "--example"]).stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).kill_on_drop(true);
+    let output = command.spawn().unwrap().wait_with_output();
+    let output = tokio::time::timeout(WAIT, output).await.expect("it ends").unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert_eq!(words.matches("printing failed").count(), 1, "{words}");
+}
+
 /// The lock of a folder is its process's, not that of a socket that anybody can remove.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_gateways_on_one_folder_are_impossible() {

@@ -26,7 +26,8 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::cli::out::complain(format_args!($($text)*)) };
 }
 
-/// The reader of a list may close it early (`lorgnette tools list | head`): the command ends then.
+/// The reader of a list may close it early (`lorgnette tools list | head`): the command ends then. Where the text could not
+/// be written, as on a full disk, it fails: what follows it may rely on the text, as an erasure does on an export.
 pub(super) fn print(text: Arguments<'_>, end: &str) {
     let text = text.to_string();
     let mut out = stdout().lock();
@@ -34,7 +35,10 @@ pub(super) fn print(text: Arguments<'_>, end: &str) {
     if let Err(error) = printed.and_then(|()| out.flush()) {
         match error.kind() {
             ErrorKind::BrokenPipe => std::process::exit(0),
-            _ => complain(format_args!("lorgnette: printing failed: {error}")),
+            _ => {
+                complain(format_args!("lorgnette: printing failed: {error}"));
+                std::process::exit(1);
+            }
         }
     }
 }
