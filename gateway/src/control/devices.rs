@@ -154,24 +154,25 @@ async fn paired(device: &str, user: &str, outcome: oneshot::Receiver<Outcome>) -
     }
 }
 
-/// A device by its fingerprint, a prefix of it, or its name; exactly one must match. A name matches revoked devices
-/// only if no other device has it.
+/// A device by its fingerprint, its name, or a prefix of the fingerprint; exactly one must match. A name that is in use
+/// means its device, also where the fingerprint of another begins like it; that of a revoked device is no more than a prefix.
 pub(super) fn find(store: &Store, wanted: &str) -> Result<(String, DeviceRecord), String> {
-    let mut fitting: Vec<_> = store
-        .disk()
-        .devices()
-        .map_err(|error: Error| error.to_string())?
-        .into_iter()
-        .filter(|(id, record)| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted)
-        .collect();
-    if fitting.iter().any(|(_, record)| !record.revoked && record.name == wanted) {
-        fitting.retain(|(id, record)| !record.revoked || id.starts_with(wanted));
+    let devices = store.disk().devices().map_err(|error: Error| error.to_string())?;
+    let is = |id: &str, _: &DeviceRecord| id == wanted;
+    let is_called = |_: &str, record: &DeviceRecord| !record.revoked && record.name == wanted;
+    let begins =
+        |id: &str, record: &DeviceRecord| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted;
+    let ways: [&dyn Fn(&str, &DeviceRecord) -> bool; 3] = [&is, &is_called, &begins];
+    for fits in ways {
+        let mut fitting = devices.iter().filter(|(id, record)| fits(id, record));
+        if let Some(first) = fitting.next() {
+            return match fitting.count() {
+                0 => Ok(first.clone()),
+                others => Err(format!("{} devices fit `{wanted}`; give more of the fingerprint", others + 1)),
+            };
+        }
     }
-    match fitting.len() {
-        1 => Ok(fitting.remove(0)),
-        0 => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),
-        count => Err(format!("{count} devices fit `{wanted}`; give more of the fingerprint")),
-    }
+    Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them"))
 }
 
 /// Gives a device, connected or not, revoked or not, another name, by which commands find it from then on.
@@ -220,4 +221,43 @@ pub(super) async fn revoke(services: &Services, wanted: &str) -> Result<Answer, 
 async fn put(store: &Store, id: &str, device: DeviceRecord) -> Result<(), String> {
     let write = Write::PutDevice { id: id.to_owned(), device };
     store.write(write).await.map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_in_use_means_its_device_and_the_beginning_of_a_fingerprint_one_device_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (fades, faded) = ("fade".repeat(8), "faded123".repeat(4));
+        for (id, name, is_revoked) in [
+            (fades.clone(), "Ann's", false),
+            (faded.clone(), "fade", false),
+            ("00".repeat(16), "old", true),
+            ("01".repeat(16), "old", true),
+            ("02".repeat(16), "lost", true),
+            // As glasses may be called that are named by their own model.
+            ("03".repeat(16), fades.as_str(), false),
+        ] {
+            // Only what is stored can be revoked.
+            for revoked in [false, is_revoked] {
+                let (name, user, model) = (name.to_owned(), "ann".to_owned(), "G1".to_owned());
+                let device = DeviceRecord { key: [0; 32], name, user, model, paired_wall_ms: 0, revoked };
+                store.write(Write::PutDevice { id: id.clone(), device }).await.unwrap();
+            }
+        }
+        let found = |wanted: &str| find(&store, wanted).map(|(id, _)| id);
+        assert_eq!(found("fade"), Ok(faded.clone()), "although the other's fingerprint begins with it");
+        assert_eq!(found("fadef"), Ok(fades.clone()));
+        assert_eq!(found(&fades), Ok(fades.clone()), "a whole fingerprint is no name");
+        assert_eq!(found("Ann's"), Ok(fades.clone()));
+        assert_eq!(found("lost"), Ok("02".repeat(16)));
+        for (wanted, count) in [("fad", 2), ("old", 2), ("0", 4)] {
+            let why = format!("{count} devices fit `{wanted}`; give more of the fingerprint");
+            assert_eq!(found(wanted), Err(why));
+        }
+        assert!(found("").unwrap_err().contains("no device is called") && found("Bob's").is_err());
+    }
 }
