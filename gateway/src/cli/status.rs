@@ -32,7 +32,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     } else {
         show(&status);
     }
-    match status.problems.len() {
+    match wrong(&status) {
         0 => Ok(()),
         count => bail!("{} above", number_of(count, "problem")),
     }
@@ -150,9 +150,14 @@ fn board(status: &Status) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
+/// How many things are wrong: the problems, and damaged records as one, however many they are.
+fn wrong(status: &Status) -> usize {
+    status.problems.len() + usize::from(status.damaged > 0)
+}
+
 /// In one word, or how many things are wrong.
 fn verdict(status: &Status) -> String {
-    match status.problems.len() + usize::from(status.damaged > 0) {
+    match wrong(status) {
         0 => "all is well".to_owned(),
         1 => "ONE PROBLEM".to_owned(),
         count => format!("{count} PROBLEMS"),
@@ -196,6 +201,26 @@ mod tests {
             Some("files: 0 waiting, 3 refused since the start; long reads: 1 waiting, 0 refused since the start")
         );
         assert_eq!(packets((50, 2)), "50 packets heard and 2 lost in sessions that have ended");
+    }
+
+    #[test]
+    fn damaged_records_are_a_problem_of_their_own() {
+        let status = |problems: usize, damaged: usize| -> Status {
+            let problem = serde_json::json!({"part": "disk", "why": "it is full"});
+            let recogniser = serde_json::json!({"model": "m", "workers": 1, "running": 0, "waiting": 0});
+            let status = serde_json::json!({
+                "version": "1", "up_s": 1, "web": "127.0.0.1:8460", "problems": vec![problem; problems], "sessions": [],
+                "sessions_max": 1, "waiting": 0, "users": 0, "users_max": 1, "questions": 0, "models": [],
+                "recogniser": recogniser, "mcp": [], "apps": 0, "apps_running": 0, "damaged": damaged,
+            });
+            serde_json::from_value(status).unwrap()
+        };
+        for (problems, damaged, count, words) in
+            [(0, 0, 0, "all is well"), (0, 7, 1, "ONE PROBLEM"), (1, 0, 1, "ONE PROBLEM"), (1, 7, 2, "2 PROBLEMS")]
+        {
+            let status = status(problems, damaged);
+            assert_eq!((wrong(&status), verdict(&status).as_str()), (count, words));
+        }
     }
 
     #[test]
