@@ -12,7 +12,7 @@ use anyhow::{Context as _, Error, Result, bail};
 use super::{Answer, Request, socket_path};
 use crate::environment;
 
-/// Longest answer: a list of devices, turns or tools.
+/// Longest answer: a list of devices, turns or tools. Of what may be longer, as an export, the gateway makes several.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// How long to wait for an answer.
 pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
@@ -31,6 +31,9 @@ pub(crate) enum NoAnswer {
         "the gateway ended the connection without an answer: it is stopping, or being replaced; try again in a moment"
     )]
     Ended,
+    /// Its end was not read.
+    #[error("the gateway's answer is longer than the {} MiB that are read of one; ask for less at once", ANSWER_BYTES_MAX >> 20)]
+    TooLong,
 }
 
 /// Sends a request to the gateway that runs on this data folder.
@@ -56,12 +59,8 @@ pub(crate) fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> 
 pub fn converse(data_dir: &Path, request: &Request, wait: Duration) -> Result<(Answer, UnixStream)> {
     let stream = send(data_dir, request)?;
     stream.set_read_timeout(Some(wait))?;
-    let mut answer = String::new();
-    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_line(&mut answer).map_err(in_words)?;
-    // An answer that was cut off is none.
-    if !answer.ends_with('\n') {
-        return Err(NoAnswer::Ended.into());
-    }
+    let mut answer = Vec::new();
+    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_until(b'\n', &mut answer).map_err(in_words)?;
     Ok((understood(&answer)?, stream))
 }
 
@@ -80,8 +79,8 @@ pub fn follow(data_dir: &Path, request: &Request, mut take: impl FnMut(Answer) -
 /// # Errors
 /// It refuses, or the connection broke.
 pub(crate) fn next(reader: &mut BufReader<UnixStream>) -> Result<Option<Answer>> {
-    let mut line = String::new();
-    if reader.take(ANSWER_BYTES_MAX).read_line(&mut line)? == 0 {
+    let mut line = Vec::new();
+    if reader.take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line).map_err(in_words)? == 0 {
         return Ok(None);
     }
     understood(&line).map(Some)
@@ -96,8 +95,13 @@ fn in_words(error: io::Error) -> Error {
     }
 }
 
-fn understood(answer: &str) -> Result<Answer> {
-    match serde_json::from_str(answer).context("the gateway's answer was not understood: is it another version?")? {
+/// The answer in a line. One that was cut off is none.
+fn understood(line: &[u8]) -> Result<Answer> {
+    if !line.ends_with(b"\n") {
+        let is_cut = line.len() as u64 >= ANSWER_BYTES_MAX;
+        return Err(if is_cut { NoAnswer::TooLong } else { NoAnswer::Ended }.into());
+    }
+    match serde_json::from_slice(line).context("the gateway's answer was not understood: is it another version?")? {
         Answer::Error { message } => bail!("{message}"),
         answer => Ok(answer),
     }
@@ -156,6 +160,32 @@ mod tests {
             });
             assert_eq!(error.downcast_ref::<NoAnswer>(), Some(&NoAnswer::Ended), "{error:#}");
         }
+        // In the middle of several answers, and of a character.
+        let bytes = b"{\"answer\":\"records\",\"records\":[]}\n{\"answer\":\"records\",\"records\":[\"\xc3";
+        let mut taken = 0;
+        let error = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = stopping.accept().unwrap().0;
+                BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+                stream.write_all(bytes).unwrap();
+            });
+            let take = |_| {
+                taken += 1;
+                true
+            };
+            follow(folder.path(), &Request::Status, take).unwrap_err()
+        });
+        assert_eq!((error.downcast_ref::<NoAnswer>(), taken), (Some(&NoAnswer::Ended), 1), "{error:#}");
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_told_from_one_that_is_not_understood() {
+        let long = vec![b' '; usize::try_from(ANSWER_BYTES_MAX).unwrap()];
+        let error = understood(&long).unwrap_err();
+        assert_eq!(error.downcast_ref::<NoAnswer>(), Some(&NoAnswer::TooLong), "{error:#}");
+        assert!(error.to_string().contains("longer than the 32 MiB"), "{error:#}");
+        let error = understood(b"{\"answer\":\"unknown\"}\n").unwrap_err();
+        assert!(error.to_string().contains("another version"), "{error:#}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Requests about users and their stored data. Texts are sent over this socket only.
 
-use std::path::PathBuf;
+use std::{collections::VecDeque, path::PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gateway_core::{
@@ -24,8 +24,11 @@ use crate::{
 
 /// Results of one search.
 const FOUND_MAX: usize = 100;
-/// Messages per line of an export.
-const MESSAGES_PER_LINE: usize = 200;
+/// Messages that an export reads at once.
+const MESSAGES_AT_ONCE: usize = 200;
+/// Bytes after which an answer of an export takes no further record: a client reads far more, and a record may be as long as
+/// that allows.
+const ANSWER_BYTES: usize = 1024 * 1024;
 /// Rows of one kind that are exported: more than are kept of any kind.
 const ROWS_MAX: usize = 1_000_000;
 
@@ -229,6 +232,8 @@ pub(super) struct Export {
     data_dir: PathBuf,
     user: String,
     next: Part,
+    /// What was read and is still to be passed on.
+    read: VecDeque<Value>,
 }
 
 enum Part {
@@ -242,17 +247,33 @@ enum Part {
 impl Export {
     pub(super) fn new(store: Store, data_dir: PathBuf, user: String) -> Result<Self, String> {
         check_name(&user)?;
-        Ok(Self { store, data_dir, user, next: Part::Head })
+        Ok(Self { store, data_dir, user, next: Part::Head, read: VecDeque::new() })
     }
 
     /// The next records, read on a thread of its own; and what follows them.
     pub(super) async fn next(mut self) -> Result<Option<(Vec<Value>, Self)>, String> {
         let store = self.store.clone();
-        let read = store.read(move |_| Ok(self.read().map(|records| records.map(|records| (records, self)))));
+        let read = store.read(move |_| Ok(self.answer().map(|records| records.map(|records| (records, self)))));
         read.await.map_err(words)?
     }
 
-    fn read(&mut self) -> Result<Option<Vec<Value>>, String> {
+    /// The records of one answer: at least one, unless the part that was read has none.
+    fn answer(&mut self) -> Result<Option<Vec<Value>>, String> {
+        if self.read.is_empty() {
+            let Some(part) = self.part()? else { return Ok(None) };
+            self.read = part.into();
+        }
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while bytes < ANSWER_BYTES
+            && let Some(record) = self.read.pop_front()
+        {
+            bytes += record.to_string().len();
+            records.push(record);
+        }
+        Ok(Some(records))
+    }
+
+    fn part(&mut self) -> Result<Option<Vec<Value>>, String> {
         let disk = self.store.disk();
         let user = &self.user;
         Ok(match self.next {
@@ -261,7 +282,7 @@ impl Export {
                 Some(self.head()?)
             }
             Part::Messages { from } => {
-                let found = disk.messages_from(user, from, MESSAGES_PER_LINE).map_err(words)?;
+                let found = disk.messages_from(user, from, MESSAGES_AT_ONCE).map_err(words)?;
                 self.next = match found.last() {
                     Some((last, _)) => Part::Messages { from: last + 1 },
                     None => Part::Rows { kind: 0 },
@@ -346,5 +367,44 @@ impl Export {
             Some(json!({"kind": name, "key": key, "value": value}))
         };
         Ok(rows.into_iter().filter_map(record).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::store::{MessageRecord, NoteRecord, Write};
+
+    #[tokio::test]
+    async fn an_export_of_much_comes_in_answers_of_some_size() {
+        let data = tempfile::tempdir().unwrap();
+        let store = Store::open(&data.path().join("store"), 64).unwrap();
+        for number in 0..9 {
+            let (user, text) = ("ann".to_owned(), format!("{number}{}", "x".repeat(300 * 1024)));
+            let json = serde_json::to_string(&text).unwrap();
+            let (value, messages) = (json.clone().into_bytes(), vec![MessageRecord { wall_ms: number, json }]);
+            let note = NoteRecord { text, created_wall_ms: number };
+            for write in [
+                Write::AddNote { user: user.clone(), note },
+                Write::AddRow { kind: Kind::Facts, owner: user.clone(), value },
+                Write::AppendMessages { user, messages, title: String::new() },
+            ] {
+                store.write(write).await.unwrap();
+            }
+        }
+        let mut export = Export::new(store, data.path().to_owned(), "ann".to_owned()).unwrap();
+        let mut kinds = BTreeMap::<String, usize>::new();
+        while let Some((records, following)) = export.next().await.unwrap() {
+            export = following;
+            for record in &records {
+                *kinds.entry(record["kind"].as_str().unwrap().to_owned()).or_default() += 1;
+            }
+            let bytes = serde_json::to_vec(&Answer::Records { records }).unwrap().len();
+            assert!(bytes < 2 * ANSWER_BYTES, "{bytes}");
+        }
+        let wanted = [("conversations", 1), ("facts", 9), ("message", 9), ("note", 9), ("user", 1)];
+        assert!(kinds.iter().map(|(kind, count)| (kind.as_str(), *count)).eq(wanted), "{kinds:?}");
     }
 }
