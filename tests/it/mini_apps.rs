@@ -4,7 +4,7 @@
 #[allow(dead_code)]
 mod reminders;
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, os::unix::fs::PermissionsExt as _, path::Path};
 
 use firmware_sim::{Glasses, Seen};
 use tokio::task::JoinHandle;
@@ -159,6 +159,21 @@ async fn a_wrong_manifest_is_told_key_by_key() {
     let told = operator.does(&given).await;
     assert!(told.contains("com.example.todo.add") && !told.contains("a-secret"), "{told}");
     assert!(told.contains("warning: nothing answers at http://127.0.0.1:9 ("), "{told}");
+    // The same with a key that is in no argument.
+    let key = folder.path().join("key");
+    std::fs::write(&key, "another-secret-of-the-app\nnot this\n").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let key = key.display().to_string();
+    let of_file = [&given[..6], &["--api-key-file", &key]].concat();
+    assert!(operator.fails(&of_file).await.contains("chmod 600"));
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let told = operator.does(&of_file).await;
+    assert!(told.contains("its key is the one that was given") && !told.contains("another-secret"), "{told}");
+    // Nothing is on standard input.
+    let error = operator.fails(&[&given[..6], &["--api-key-file", "-"]].concat()).await;
+    assert!(error.contains("visible ASCII characters"), "{error}");
+    let error = operator.fails(&[&given[..], &["--api-key-file", &key]].concat()).await;
+    assert!(error.contains("cannot be used with"), "{error}");
     // Without a manifest the address, the package and the name suffice.
     let (address, _server) = serve("key").await;
     let (url, own) = (format!("http://{address}"), "com.example.reminders");

@@ -1,6 +1,10 @@
 //! `lorgnette apps`.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
@@ -10,6 +14,7 @@ use tools::apps::{
     log::{Entry, Fault},
 };
 
+use super::secret;
 use crate::{
     config::Config,
     control::{
@@ -45,9 +50,13 @@ enum Command {
         /// Where the app's server answers; default: what the manifest says.
         #[arg(long)]
         url: Option<String>,
-        /// The app's own key, as its server was given it; default: one is made and shown once.
-        #[arg(long)]
+        /// The app's own key, as its server was given it; default: one is made and shown once. Everybody on this machine can
+        /// see it while the command runs: --api-key-file hides it.
+        #[arg(long, conflicts_with = "api_key_file")]
         api_key: Option<String>,
+        /// Take that key from the first line of this file (mode 600), or of standard input (`-`).
+        #[arg(long, value_name = "FILE")]
+        api_key_file: Option<PathBuf>,
         /// The app's package, as its server was given it.
         #[arg(long)]
         package: Option<String>,
@@ -158,7 +167,8 @@ enum Command {
 
 pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let request = match arguments.command {
-        Command::Add { manifest, url, api_key, package, name, kind, permission, user, all_users } => {
+        Command::Add { manifest, url, api_key, api_key_file, package, name, kind, permission, user, all_users } => {
+            let api_key = api_key_file.as_deref().map(key_in).transpose()?.or(api_key);
             let given = Given { package, name, kind, permissions: permission, url, api_key, ..Given::default() };
             let given = Given { users: user, all_users, ..given };
             AppsRequest::Add(described(manifest.as_deref(), given)?)
@@ -305,6 +315,14 @@ fn show(tried: Tried) {
             None if result.handled_display => println!("  the app shows or says the answer itself"),
             None => {}
         }
+    }
+}
+
+/// The key in a file or, named `-`, on standard input.
+fn key_in(file: &Path) -> Result<String> {
+    match file.as_os_str() == "-" {
+        true => secret::key_of_input("the app"),
+        false => secret::of_file(file, secret::KEY_BYTES_MAX),
     }
 }
 

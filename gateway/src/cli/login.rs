@@ -1,9 +1,6 @@
 //! `lorgnette login`.
 
-use std::{
-    io::{BufRead as _, IsTerminal as _, Read as _},
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use chat_models::{
@@ -12,6 +9,7 @@ use chat_models::{
     oauth::{Device, Flow, Loopback},
 };
 
+use super::secret;
 use crate::{
     config::Config,
     models::{
@@ -22,8 +20,6 @@ use crate::{
 
 /// How long to wait for the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(300);
-/// Longest line accepted as a key.
-const LINE_BYTES_MAX: u64 = 16 * 1024;
 
 /// Log in to a model's provider, or store its key.
 #[derive(clap::Args)]
@@ -79,13 +75,7 @@ fn model<'a>(config: &'a Config, name: &str) -> Result<&'a ProviderConfig> {
 }
 
 fn read_key(name: &str) -> Result<Key> {
-    let input = std::io::stdin();
-    if input.is_terminal() {
-        eprintln!("The key of {name}, then Enter:");
-    }
-    let mut line = String::new();
-    input.lock().take(LINE_BYTES_MAX).read_line(&mut line).context("the key cannot be read")?;
-    Key::new(&line).context("standard input")
+    Key::new(&secret::key_of_input(name)?).context("standard input")
 }
 
 fn log_in(flow: &Flow, device: bool) -> Result<Entry> {

@@ -26,6 +26,7 @@ mod notify;
 mod passphrase;
 mod reload;
 mod replay;
+mod secret;
 mod serve;
 mod setup;
 mod signals;

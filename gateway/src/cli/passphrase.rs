@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use crate::{
-    backup::{PASSPHRASE_BYTES_MAX, Passphrase},
-    private::read_private,
-};
+use super::secret;
+use crate::backup::{PASSPHRASE_BYTES_MAX, Passphrase};
 
 /// Of a new backup: typed twice.
 ///
@@ -39,11 +37,8 @@ pub(super) fn existing(file: Option<&Path>) -> Result<Passphrase> {
     Passphrase::new(&text)
 }
 
-/// The first line of a file that only its owner may read.
 fn of_file(file: &Path) -> Result<String> {
-    let bytes = read_private(file, PASSPHRASE_BYTES_MAX)?;
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is no text", file.display()))?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    secret::of_file(file, PASSPHRASE_BYTES_MAX)
 }
 
 fn typed(prompt: &str) -> Result<String> {

@@ -250,7 +250,7 @@ fn new_key() -> Result<String, String> {
 fn hash_of(key: &str) -> Result<String, String> {
     if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&key.len()) || !key.chars().all(|c| c.is_ascii_graphic()) {
         return Err(format!(
-            "a key has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} visible ASCII characters; without `--api-key` one is made"
+            "a key has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} visible ASCII characters; where none is given, one is made"
         ));
     }
     Ok(hex(&Sha256::digest(key.as_bytes())))
