@@ -130,7 +130,12 @@ pub(super) fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
         if !user.is_dir() {
             continue;
         }
-        for file in fs::read_dir(user)? {
+        let files = match fs::read_dir(user) {
+            // The user was erased meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            files => files?,
+        };
+        for file in files {
             paths.push(file?.path());
         }
     }

@@ -5,16 +5,20 @@
 
 mod file;
 pub(crate) mod replay;
+mod room;
 pub(crate) mod settings;
 mod tape;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use self::{settings::RecordingSettings, tape::Tape};
+use self::{room::Room, settings::RecordingSettings, tape::Tape};
 use crate::private::{file_name, remove_folder};
 
 pub(crate) use self::{
@@ -58,13 +62,16 @@ impl About {
 /// Makes recordings.
 pub(crate) struct Recordings {
     folder: PathBuf,
-    bytes_max: u64,
+    room: Arc<Room>,
 }
 
 impl Recordings {
     /// In this data folder; `None`: they are off.
     pub(crate) fn new(data_dir: &Path, settings: RecordingSettings) -> Option<Self> {
-        settings.sessions.then(|| Self { folder: data_dir.join(FOLDER), bytes_max: settings.bytes_max })
+        settings.sessions.then(|| {
+            let folder = data_dir.join(FOLDER);
+            Self { room: Arc::new(Room::new(folder.clone(), settings.bytes_max)), folder }
+        })
     }
 
     /// Records a session. `held` is dropped when its last line is written, also where it is never begun.
@@ -76,7 +83,7 @@ impl Recordings {
     ) -> Tape {
         let name = format!("{}-{}.{ENDING}", file_name(&about.device), about.began_wall_ms);
         let path = self.folder.join(file_name(&about.user)).join(name);
-        Tape::begin(self.folder.clone(), path, self.bytes_max, (about, settings), held)
+        Tape::begin(self.room.clone(), path, (about, settings), held)
     }
 }
 

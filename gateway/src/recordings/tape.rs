@@ -1,11 +1,13 @@
 //! A recording under way: the session hands lines over and never waits, a thread writes them.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    fs::File,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
     thread,
 };
 
@@ -17,13 +19,10 @@ use gateway_core::{
 };
 use serde::Serialize;
 
-use super::{About, LINE_BYTES_MAX, file};
-use crate::private::{FILE_MODE, make_folder};
+use super::{About, LINE_BYTES_MAX, room::Room};
 
 /// Lines that may wait to be written.
 const WAITING_MAX: usize = 512;
-/// A single recording has at most this share of all: there is room for more than one.
-const SHARE: u64 = 4;
 
 /// The end of a recording that a session holds. What is lost would make a replay differ: with the first line that
 /// cannot be taken, the recording ends.
@@ -32,9 +31,8 @@ pub(crate) struct Tape(Option<SyncSender<String>>);
 
 impl Tape {
     pub(super) fn begin(
-        folder: PathBuf,
+        room: Arc<Room>,
         path: PathBuf,
-        bytes_max: u64,
         (about, settings): (&About, &Config),
         held: impl Send + 'static,
     ) -> Self {
@@ -43,7 +41,11 @@ impl Tape {
         tape.put(about);
         tape.put(&Entry::Settings(settings.clone()));
         let write = move || {
-            let written = open(&folder, &path, bytes_max).and_then(|file| write(file, &waiting, bytes_max / SHARE));
+            let written = room.open(&path).and_then(|file| {
+                let written = write(&room, file, &waiting);
+                room.close(&path);
+                written
+            });
             if let Err(error) = written {
                 tracing::warn!(%error, path = %path.display(), "a session is not recorded any further");
             }
@@ -83,41 +85,12 @@ impl Watch<Conversation> for Tape {
     }
 }
 
-/// Makes room, and a file.
-fn open(folder: &Path, path: &Path, bytes_max: u64) -> io::Result<File> {
-    make_room(folder, bytes_max - bytes_max / SHARE)?;
-    if let Some(folder) = path.parent() {
-        make_folder(folder)?;
-    }
-    OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
-}
-
-/// Removes the oldest recordings beyond this size.
-fn make_room(folder: &Path, bytes_max: u64) -> io::Result<()> {
-    let mut all = file::paths(folder)?
-        .into_iter()
-        .filter_map(|path| {
-            let known = fs::metadata(&path).ok()?;
-            Some((known.modified().ok()?, path, known.len()))
-        })
-        .collect::<Vec<_>>();
-    all.sort();
-    let mut bytes: u64 = all.iter().map(|(_, _, bytes)| bytes).sum();
-    for (_, path, size) in all {
-        if bytes <= bytes_max {
-            break;
-        }
-        fs::remove_file(path)?;
-        bytes -= size;
-    }
-    Ok(())
-}
-
-/// Writes until the session ends or the file is full.
-fn write(mut file: File, lines: &Receiver<String>, mut room: u64) -> io::Result<()> {
+/// Writes until the session ends, the recording is as long as one may be, or there is no room for more.
+fn write(room: &Room, mut file: File, lines: &Receiver<String>) -> io::Result<()> {
+    let mut left = room.one_max();
     while let Ok(line) = lines.recv() {
-        room = room.checked_sub(line.len() as u64).ok_or_else(|| io::Error::other("it is as long as one may be"))?;
-        file.write_all(line.as_bytes())?;
+        left = left.checked_sub(line.len() as u64).ok_or_else(|| io::Error::other("it is as long as one may be"))?;
+        room.write(&mut file, &line)?;
     }
     Ok(())
 }

@@ -32,6 +32,17 @@ fn settings(bytes_max: u64) -> RecordingSettings {
 /// A session in which the wearer types this; returns when it is written.
 fn session(data: &Path, bytes_max: u64, began_wall_ms: i64, texts: &[&str]) {
     let recordings = Recordings::new(data, settings(bytes_max)).unwrap();
+    let (driver, told) = under_way(&recordings, began_wall_ms, texts);
+    drop(driver);
+    told.recv().unwrap();
+}
+
+/// A session in which the wearer has typed this; when it is dropped and written, the receiver is told.
+fn under_way(
+    recordings: &Recordings,
+    began_wall_ms: i64,
+    texts: &[&str],
+) -> (Driver<Conversation>, mpsc::Receiver<()>) {
     let (dropped, told) = mpsc::sync_channel(1);
     let about = About::new("ann", "3f9a61c0", 7, began_wall_ms);
     let mut driver = Driver::new(Conversation::new(Config::default()));
@@ -54,8 +65,7 @@ fn session(data: &Path, bytes_max: u64, began_wall_ms: i64, texts: &[&str]) {
         let now = Timestamp { mono_us: at as u64 * 1_000, ..Timestamp::default() };
         while driver.poll_output(now).is_some() {}
     }
-    drop(driver);
-    told.recv().unwrap();
+    (driver, told)
 }
 
 #[test]
@@ -125,6 +135,28 @@ fn the_oldest_go_first_and_none_is_longer_than_its_share() {
     assert!(all.iter().map(|one| one.bytes).sum::<u64>() <= 16_000 && all.len() > 1, "{all:?}");
     assert_eq!(all[0].about.began_wall_ms, 8);
     assert!(all.iter().all(|one| one.bytes <= 4_000 && one.about.began_wall_ms > 1), "{all:?}");
+}
+
+#[test]
+fn recordings_at_the_same_time_have_no_more_room_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(2_000);
+    for began in 10..=12 {
+        session(folder.path(), 16_000, began, &[&long]);
+    }
+    // Each may have a quarter.
+    let recordings = Recordings::new(folder.path(), settings(16_000)).unwrap();
+    let open: Vec<_> = (13..=24).map(|began| under_way(&recordings, began, &[&long])).collect();
+    for (driver, told) in open {
+        drop(driver);
+        told.recv().unwrap();
+    }
+    let paths = super::file::paths(&folder.path().join(FOLDER)).unwrap();
+    let bytes: u64 = paths.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    assert!(bytes > 8_000 && bytes <= 16_000, "{bytes}");
+    let all = list(folder.path()).unwrap();
+    assert!(all.iter().all(|one| one.about.began_wall_ms > 12), "the closed ones go first: {all:?}");
+    assert!(all.iter().any(|one| Recording::read(&one.path).is_ok()), "{all:?}");
 }
 
 #[test]
