@@ -297,9 +297,11 @@ impl Eraser {
         }
     }
 
-    /// Tries once more what is recorded.
+    /// Tries once more what is recorded. What a backup has left that was interrupted while the gateway ran goes, too: photos that
+    /// are removed would live on in it. Where it cannot, the next backup or erasure says so.
     pub async fn carry_on(&self) {
         let _one_at_a_time = self.one_at_a_time().await;
+        drop(backup::discard_left(&self.data_dir));
         let erasures = recorded(&self.data_dir).unwrap_or_else(|error| {
             tracing::error!("{error:#}");
             Vec::new()

@@ -1,16 +1,19 @@
 //! Files that nobody but their owner may read: the data folder and everything in it, and keys anywhere.
 
 use std::{
+    fmt,
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, lchown},
     path::{Path, PathBuf},
+    process,
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::{
     fs::{Access, FlockOperation, OFlags, access, flock},
-    process::geteuid,
+    io::Errno,
+    process::{Pid, geteuid, test_kill_process},
 };
 
 /// The owner may list, enter and change; others nothing.
@@ -24,8 +27,12 @@ const DEPTH_MAX: usize = 16;
 /// What to do about a data folder that is [`unusable`].
 pub(crate) const HOW_TO_BE_USABLE: &str =
     "set another `data_dir`, or make this folder itself and give it, with mode 700, to the user that runs the gateway";
-/// The file in the data folder that a running gateway has locked.
+/// The file in the data folder that whoever uses it has locked.
 const LOCK: &str = "lock";
+/// Under which name a running gateway has the lock. Commands have it under their own.
+pub(crate) const GATEWAY: &str = "gateway";
+/// Most that is read of what stands in the lock: a name and the number of a process.
+const HOLDER_BYTES_MAX: u64 = 64;
 
 /// Makes a folder, and those above it, which only their owner may enter. One that is there stays as it is.
 ///
@@ -245,21 +252,66 @@ pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
     File::open(folder).and_then(|folder| folder.sync_all()).with_context(|| format!("syncing {}", folder.display()))
 }
 
+/// Locks an open file or folder for as long as it is open; `None`: it is locked already.
+///
+/// # Errors
+/// It cannot be locked.
+pub(crate) fn try_lock(file: File) -> io::Result<Option<File>> {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who has the lock of a data folder.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    /// [`GATEWAY`], or the name of a command.
+    by: String,
+    pid: u32,
+}
+
+impl Holder {
+    /// Whether it is a gateway; else it is a command.
+    pub(crate) fn is_gateway(&self) -> bool {
+        self.by == GATEWAY
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_gateway() {
+            true => write!(f, "the gateway (process {})", self.pid),
+            false => write!(f, "`lorgnette {}` (process {})", self.by, self.pid),
+        }
+    }
+}
+
 /// That nobody else uses a data folder, for as long as this lives. The system releases it when the process ends, however it
-/// ends.
+/// ends. Who has it stands in the file, for messages only: whether anybody has it, the system says.
 pub(crate) struct FolderLock(#[expect(dead_code, reason = "open, and so locked")] File);
 
 impl FolderLock {
-    /// Takes the lock of a data folder.
+    /// Takes the lock of a data folder for the gateway or a command: `by` is [`GATEWAY`] or the name of the command.
     ///
     /// # Errors
     /// Another process has it, or there cannot be one.
-    pub(crate) fn take(folder: &Path) -> Result<Self> {
-        Self::try_take(folder)?.ok_or_else(|| {
-            anyhow!(
-                "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
-                folder.display()
-            )
+    pub(crate) fn take(folder: &Path, by: &str) -> Result<Self> {
+        Self::try_take(folder, by)?.ok_or_else(|| {
+            let shown = folder.display();
+            match Self::holder(folder) {
+                Some(gateway) if gateway.is_gateway() => anyhow!(
+                    "another gateway already runs on {shown} (process {}); stop it, or give this one its own `data_dir`",
+                    gateway.pid
+                ),
+                Some(command) => anyhow!("{command} has the data folder {shown}; wait until it has ended"),
+                None => anyhow!(
+                    "another process has the data folder {shown}; stop it (`fuser {}` names it), or give this gateway its \
+                     own `data_dir`",
+                    folder.join(LOCK).display()
+                ),
+            }
         })
     }
 
@@ -267,7 +319,7 @@ impl FolderLock {
     ///
     /// # Errors
     /// There cannot be a lock.
-    pub(crate) fn try_take(folder: &Path) -> Result<Option<Self>> {
+    pub(crate) fn try_take(folder: &Path, by: &str) -> Result<Option<Self>> {
         let path = folder.join(LOCK);
         let mut open = OpenOptions::new();
         // Root opens it in a folder of somebody else, who could have put a link there.
@@ -281,11 +333,28 @@ impl FolderLock {
         {
             fchown(&file, Some(user), Some(group)).with_context(making)?;
         }
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self(file))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
+        let locked = try_lock(file).with_context(|| format!("locking {}", path.display()))?;
+        // A file with a second name may be one of another place. Without room nobody is named.
+        if let Some(mut file) = locked.as_ref().filter(|_| meta.nlink() == 1) {
+            let named = format!("{by} {}\n", process::id());
+            drop(file.set_len(0).and_then(|()| file.write_all(named.as_bytes())));
         }
+        Ok(locked.map(Self))
+    }
+
+    /// Who has the lock of a data folder that could not be taken, by what stands in it. `None`: nobody that runs is named
+    /// there. What was killed may still be, and an older version names nobody.
+    pub(crate) fn holder(folder: &Path) -> Option<Holder> {
+        let mut open = OpenOptions::new();
+        let open = open.read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(folder.join(LOCK));
+        let mut text = String::new();
+        open.ok()?.take(HOLDER_BYTES_MAX).read_to_string(&mut text).ok()?;
+        let (by, pid) = text.trim_end().split_once(' ')?;
+        let pid: u32 = pid.parse().ok()?;
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+        let is_name = !by.is_empty() && by.bytes().all(|byte| byte.is_ascii_lowercase());
+        let runs = test_kill_process(process) != Err(Errno::SRCH);
+        (is_name && runs).then(|| Holder { by: by.to_owned(), pid })
     }
 }
 
@@ -371,11 +440,11 @@ mod tests {
             assert_eq!(owner(&data.join(path)), SOMEBODY, "{path}");
         }
         assert_eq!(owner(&outside), 0, "it is not of the folder");
-        drop(FolderLock::take(&data).unwrap());
+        drop(FolderLock::take(&data, GATEWAY).unwrap());
         assert_eq!(owner(&data.join(LOCK)), SOMEBODY);
         fs::remove_file(data.join(LOCK)).unwrap();
         std::os::unix::fs::symlink(&outside, data.join(LOCK)).unwrap();
-        assert!(FolderLock::take(&data).is_err(), "a link is no lock");
+        assert!(FolderLock::take(&data, GATEWAY).is_err(), "a link is no lock");
     }
 
     #[test]
@@ -411,12 +480,50 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_one_lock() {
+    fn a_folder_has_one_lock_which_names_who_has_it() {
         let folder = tempfile::tempdir().unwrap();
-        let lock = FolderLock::take(folder.path()).unwrap();
-        let error = FolderLock::take(folder.path()).err().unwrap().to_string();
-        assert!(error.contains("another gateway already runs on"), "{error}");
+        let refused = || FolderLock::take(folder.path(), GATEWAY).err().unwrap().to_string();
+        let pid = process::id();
+        let lock = FolderLock::take(folder.path(), GATEWAY).unwrap();
+        let told = refused();
+        assert!(told.starts_with("another gateway already runs on "), "{told}");
+        assert!(told.contains(&format!(" (process {pid}); stop it")), "{told}");
         drop(lock);
-        FolderLock::take(folder.path()).unwrap();
+        let lock = FolderLock::take(folder.path(), "backup").unwrap();
+        let told = refused();
+        assert!(told.starts_with(&format!("`lorgnette backup` (process {pid}) has the data folder")), "{told}");
+        drop(lock);
+        FolderLock::take(folder.path(), GATEWAY).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_in_the_lock_keeps_nobody_off_and_names_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        let left = |text: &[u8]| fs::write(&path, text).unwrap();
+        // No process has such a number.
+        let dead = format!("backup {}\n", i32::MAX);
+        for text in [dead.as_bytes(), b"", b"backup", b"backup 0\n", b"\x1b[2J 1\n", b"\xff 1\n", &[b'x'; 100]] {
+            left(text);
+            let lock = FolderLock::take(folder.path(), GATEWAY).unwrap();
+            assert!(FolderLock::holder(folder.path()).unwrap().is_gateway());
+            // As where a version that writes nothing has taken it.
+            left(text);
+            assert!(FolderLock::holder(folder.path()).is_none(), "{text:?}");
+            let told = FolderLock::take(folder.path(), GATEWAY).err().unwrap().to_string();
+            assert!(told.contains("another process has the data folder") && told.contains("fuser "), "{told}");
+            drop(lock);
+        }
+    }
+
+    #[test]
+    fn a_lock_with_a_second_name_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outside, data) = (folder.path().join("outside"), folder.path().join("data"));
+        fs::create_dir(&data).unwrap();
+        fs::write(&outside, "mine").unwrap();
+        fs::hard_link(&outside, data.join(LOCK)).unwrap();
+        let _lock = FolderLock::take(&data, "doctor").unwrap();
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
     }
 }

@@ -4,6 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use firmware_sim::{Event, Seen};
 use gateway::control::{Request, client, memory::MemoryRequest};
+use rustix::fs::{FlockOperation, flock};
 use tokio::sync::watch;
 
 use crate::{
@@ -175,5 +176,22 @@ async fn erasing_a_user_ends_a_backup_that_is_being_made() {
         }
     };
     drop(tokio::time::timeout(world::WAIT, again).await.expect("another backup"));
+    world.stop().await;
+}
+
+/// As of a command that has made it before this gateway started.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_is_none_of_the_gateways_own_goes_when_nobody_uses_it() {
+    let world = World::start().await;
+    let stage = world.data().join("backing-up");
+    fs::create_dir(&stage).unwrap();
+    let held = fs::File::open(&stage).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    world.gateway().admin().eraser.carry_on().await;
+    assert!(stage.exists());
+    // The command was killed.
+    drop(held);
+    world.gateway().admin().eraser.carry_on().await;
+    assert!(!stage.exists());
     world.stop().await;
 }

@@ -243,7 +243,9 @@ async fn the_store_and_who_uses_it() {
     place.is_told("fault", "restore", "which was interrupted", "`lorgnette restore FILE` once more").await;
     let held = File::options().write(true).open(&lock).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
-    place.is_told("fault", "gateway", "has the lock of", "restart the gateway").await;
+    place.is_told("fault", "gateway", "a process has the lock of", "restart the gateway").await;
+    fs::write(&lock, format!("backup {}\n", std::process::id())).unwrap();
+    place.is_told("warning", "gateway", "`lorgnette backup` (process ", "wait until it has ended").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,7 +26,7 @@ pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
 pub(crate) use left_out::LeftOut;
 pub(crate) use manifest::Manifest;
 pub(crate) use restore::{Restored, restore};
-pub(crate) use settle::{discard, settle, unsettled};
+pub(crate) use settle::{discard, discard_left, settle, unsettled};
 pub(crate) use snapshot::{Backups, Closed};
 
 /// Files of a snapshot: the photos of 64 users are 32,000, and their programs' files half as many.

@@ -42,7 +42,7 @@ pub(crate) fn restore(
 ) -> Result<Restored> {
     let input = File::open(file).with_context(|| format!("opening {}", file.display()))?;
     make_folder(data_dir).with_context(|| format!("making {}; set `data_dir`", data_dir.display()))?;
-    let _lock = FolderLock::take(data_dir).context("a backup is restored while no gateway runs")?;
+    let _lock = FolderLock::take(data_dir, "restore").context("a backup is restored while no gateway runs")?;
     let unfinished = data_dir.join(UNFINISHED);
     remove_folder(&unfinished)?;
     finish(data_dir)?;

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::{
     DEPTH_MAX, DEVICE_KEYS, FILES_MAX, STORE_FILE, check_room, is_path_text,
     left_out::{LeftOut, Omission, Why},
-    settle::{FINISHED, STAGE, UNFINISHED, discard, folder, settle},
+    settle::{FINISHED, IN_USE, STAGE, Stage, UNFINISHED, discard_left, folder, settle},
 };
 use crate::{
     private::{FolderLock, give_to_owner, make_folder},
@@ -52,11 +52,11 @@ pub struct Backups {
     running: Arc<Mutex<()>>,
 }
 
-/// A snapshot, and the place of the one who makes a backup of it.
+/// A snapshot, and the place of the one who makes a backup of it. It is removed when this is dropped.
 pub(crate) struct Snapshot {
     /// What it has not.
     pub(crate) left_out: LeftOut,
-    data_dir: PathBuf,
+    _stage: Stage,
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
@@ -73,44 +73,32 @@ impl Backups {
     /// Another one is in use, or it cannot be written.
     pub(crate) async fn snapshot(&self, device_keys: bool) -> Result<Snapshot> {
         let one_at_a_time = self.running.clone().try_lock_owned();
-        let one_at_a_time = one_at_a_time.map_err(|_| anyhow!("another backup is being made; wait for its end"))?;
-        let made = self.make(device_keys).await;
-        if made.is_err() {
-            discard(&self.data_dir)?;
-        }
-        let data_dir = self.data_dir.clone();
-        made.map(|left_out| Snapshot { left_out, data_dir, _one_at_a_time: one_at_a_time })
-    }
-
-    async fn make(&self, device_keys: bool) -> Result<LeftOut> {
+        let one_at_a_time = one_at_a_time.map_err(|_| anyhow!(IN_USE))?;
         let stage = begun(&self.data_dir)?;
-        self.store.snapshot(&stage.join("store"), device_keys).await.context("copying the store")?;
+        self.store.snapshot(&stage.path().join("store"), device_keys).await.context("copying the store")?;
         let (data_dir, models_dir) = (self.data_dir.clone(), self.models_dir.clone());
-        on_own_thread(move || copy_files(&data_dir, &models_dir, &stage, device_keys)).await?
+        let copy = stage.path().to_path_buf();
+        let left_out = on_own_thread(move || copy_files(&data_dir, &models_dir, &copy, device_keys)).await??;
+        Ok(Snapshot { left_out, _stage: stage, _one_at_a_time: one_at_a_time })
     }
 }
 
 impl Snapshot {
-    /// Removes it.
-    ///
-    /// # Errors
-    /// It cannot be removed.
-    pub(crate) async fn end(self) -> Result<()> {
-        let data_dir = self.data_dir.clone();
-        on_own_thread(move || discard(&data_dir)).await?
+    /// Removes it, which may be many files, on a thread of its own.
+    pub(crate) async fn end(self) {
+        drop(on_own_thread(move || drop(self)).await);
     }
 }
 
-/// A snapshot of a data folder on which no gateway runs. It is removed, and the folder given back, when this is dropped.
+/// A snapshot of a data folder on which no gateway ran. One may have started since then. It is removed when this is dropped.
 pub(crate) struct Closed {
     /// What it has not.
     pub(crate) left_out: LeftOut,
-    data_dir: PathBuf,
-    _lock: FolderLock,
+    _stage: Stage,
 }
 
 impl Closed {
-    /// Makes it. `Ok(None)`: a gateway runs on the folder.
+    /// Makes it, and has the data folder until it is made. `Ok(None)`: a gateway runs on the folder.
     ///
     /// # Errors
     /// There is nothing to copy, or it cannot be written.
@@ -122,36 +110,30 @@ impl Closed {
     ) -> Result<Option<Self>> {
         let store = data_dir.join("store");
         ensure!(!Store::is_empty(&store), "there is nothing to back up in {}", data_dir.display());
-        let Some(lock) = FolderLock::try_take(data_dir)? else { return Ok(None) };
+        let Some(lock) = FolderLock::try_take(data_dir, "backup")? else { return Ok(None) };
         settle(data_dir)?;
         let stage = begun(data_dir)?;
-        let mut closed = Self { left_out: LeftOut::default(), data_dir: data_dir.to_path_buf(), _lock: lock };
-        make_stage(data_dir, &stage.join("store"))?;
-        let copied = store::copy_closed(&store, &stage.join("store"), size_max_mib, device_keys);
+        let copy = stage.path();
+        make_stage(data_dir, &copy.join("store"))?;
+        let copied = store::copy_closed(&store, &copy.join("store"), size_max_mib, device_keys);
         // Reading it has made LMDB's lock file.
         give_to_owner(data_dir, &store)?;
         copied.context("copying the store")?;
-        closed.left_out = copy_files(data_dir, models_dir, &stage, device_keys)?;
-        Ok(Some(closed))
-    }
-}
-
-impl Drop for Closed {
-    fn drop(&mut self) {
-        if let Err(error) = discard(&self.data_dir) {
-            tracing::warn!("the snapshot of a backup is left behind: {error:#}");
-        }
+        let left_out = copy_files(data_dir, models_dir, copy, device_keys)?;
+        // A gateway that starts now finds nothing of somebody else in its folder.
+        give_to_owner(data_dir, copy)?;
+        drop(lock);
+        Ok(Some(Self { left_out, _stage: stage }))
     }
 }
 
 /// An empty folder for a snapshot, where there is room for a copy of the store.
-fn begun(data_dir: &Path) -> Result<PathBuf> {
-    discard(data_dir)?;
+fn begun(data_dir: &Path) -> Result<Stage> {
+    ensure!(discard_left(data_dir)?, IN_USE);
     let store = fs::metadata(data_dir.join(STORE_FILE)).map_or(0, |file| file.len());
     check_room(data_dir, store).context("there is no room for a copy of the store")?;
-    let stage = folder(data_dir);
-    make_stage(data_dir, &stage)?;
-    Ok(stage)
+    make_stage(data_dir, &folder(data_dir))?;
+    Stage::of(data_dir)
 }
 
 /// Makes a folder of a snapshot, and those above it. Each is given to the owner of the data folder at once: whoever owns the

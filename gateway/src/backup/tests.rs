@@ -19,7 +19,10 @@ use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use super::{manifest::in_digits, *};
-use crate::store::{DeviceRecord, NoteRecord, Store, Write};
+use crate::{
+    private::{FolderLock, GATEWAY},
+    store::{DeviceRecord, NoteRecord, Store, Write},
+};
 
 const PASSPHRASE: &str = "an okapi among zebras";
 
@@ -63,9 +66,14 @@ impl Place {
         self.0.path().join(name)
     }
 
+    fn snapshot(&self, device_keys: bool) -> Result<Closed> {
+        let data = self.at("data");
+        Ok(Closed::snapshot(&data, &data.join("models"), 16, device_keys)?.expect("no gateway runs"))
+    }
+
     fn back_up(&self, file: &str, device_keys: bool) -> Result<Manifest> {
         let data = self.at("data");
-        let closed = Closed::snapshot(&data, &data.join("models"), 16, device_keys)?.expect("no gateway runs");
+        let closed = self.snapshot(device_keys)?;
         let manifest = write(&data, &self.at(file), &passphrase(), (device_keys, closed.left_out.clone()));
         drop(closed);
         manifest
@@ -189,7 +197,7 @@ async fn a_folder_with_data_or_with_a_gateway_takes_no_restore() {
     assert!(place.at("data/gateway.key").exists());
     // Models may be there already.
     fs::create_dir_all(place.at("new/models")).unwrap();
-    let lock = crate::private::FolderLock::take(&place.at("new")).unwrap();
+    let lock = FolderLock::take(&place.at("new"), GATEWAY).unwrap();
     let error = format!("{:#}", place.restore("one", "new", true).err().unwrap());
     assert!(error.contains("while no gateway runs"), "{error}");
     drop(lock);
@@ -362,10 +370,44 @@ async fn what_was_interrupted_is_completed_or_told() {
 }
 
 #[tokio::test]
+async fn a_gateway_starts_while_a_backup_of_its_folder_is_written() {
+    let place = Place::new().await;
+    let data = place.at("data");
+    let closed = place.snapshot(true).unwrap();
+    let gateway = FolderLock::take(&data, GATEWAY).expect("the folder is free");
+    settle(&data).unwrap();
+    assert!(data.join("backing-up/store/data.mdb").exists(), "the snapshot is in use");
+    drop(gateway);
+    let second = place.snapshot(true).err().unwrap().to_string();
+    assert!(second.contains("another backup is being made"), "{second}");
+    write(&data, &place.at("one"), &passphrase(), (true, closed.left_out.clone())).unwrap();
+    drop(closed);
+    assert!(!data.join("backing-up").exists());
+    verify(&place.at("one"), &passphrase()).unwrap();
+}
+
+#[tokio::test]
+async fn an_erasure_removes_a_snapshot_in_use_and_its_backup_does_not_remove_the_next_one() {
+    let place = Place::new().await;
+    let data = place.at("data");
+    let closed = place.snapshot(true).unwrap();
+    assert!(!discard_left(&data).unwrap() && data.join("backing-up").exists());
+    discard(&data).unwrap();
+    assert!(!data.join("backing-up").exists());
+    let refused = write(&data, &place.at("one"), &passphrase(), (true, closed.left_out.clone()));
+    assert!(refused.is_err() && !place.at("one").exists());
+    let next = place.snapshot(true).unwrap();
+    drop(closed);
+    assert!(data.join("backing-up/store/data.mdb").exists(), "it is another one's");
+    drop(next);
+    assert!(!data.join("backing-up").exists());
+}
+
+#[tokio::test]
 async fn a_snapshot_that_changes_is_no_backup() {
     let place = Place::new().await;
     let data = place.at("data");
-    let closed = Closed::snapshot(&data, &data.join("models"), 16, true).unwrap().unwrap();
+    let closed = place.snapshot(true).unwrap();
     let manifest = Manifest::of(&settle::folder(&data), true, closed.left_out.clone()).unwrap();
     fs::write(data.join("backing-up/gateway.key"), "another").unwrap();
     let part = place.at("part");

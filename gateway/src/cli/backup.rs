@@ -53,8 +53,8 @@ pub(super) struct Restore {
 enum Held {
     /// The connection to the gateway that made it.
     Running(#[expect(dead_code, reason = "held, and so open")] UnixStream),
-    /// The lock of a folder on which no gateway runs.
-    Closed(#[expect(dead_code, reason = "held, and so locked")] Closed),
+    /// That of a folder on which no gateway ran.
+    Closed(#[expect(dead_code, reason = "held, and so there")] Closed),
 }
 
 pub(super) fn run(config: &Config, arguments: &Backup) -> Result<()> {

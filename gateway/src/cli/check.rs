@@ -179,7 +179,7 @@ fn check_store(config: &Config, aside: Option<&Path>) -> Result<()> {
         println!("there is no store in {}", data.display());
         return Ok(());
     }
-    let _lock = FolderLock::take(data).context("stop the gateway before its store is checked")?;
+    let _lock = FolderLock::take(data, "check").context("stop the gateway before its store is checked")?;
     let damaged = store::check(&folder, config.store.size_max_mib, aside);
     // A store of an older version was written anew.
     give_to_owner(data, &folder)?;

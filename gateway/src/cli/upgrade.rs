@@ -90,7 +90,7 @@ fn is_alive(pid: u32) -> bool {
 /// Whether no process has the lock of the data folder. Asked only when none is left that would take it at this moment: it is
 /// taken and given up. A folder that is gone, or closed to this user, is not known to be free.
 fn is_free(data_dir: &Path) -> bool {
-    data_dir.is_dir() && FolderLock::try_take(data_dir).is_ok_and(|lock| lock.is_some())
+    data_dir.is_dir() && FolderLock::try_take(data_dir, "upgrade").is_ok_and(|lock| lock.is_some())
 }
 
 #[cfg(test)]
@@ -98,6 +98,7 @@ mod tests {
     use std::process::{self, Command, Stdio};
 
     use super::*;
+    use crate::private::GATEWAY;
 
     #[test]
     fn a_process_that_has_ended_is_not_alive_whether_or_not_it_was_waited_for() {
@@ -118,7 +119,7 @@ mod tests {
     fn a_folder_is_free_unless_its_lock_is_held() {
         let folder = tempfile::tempdir().unwrap();
         assert!(is_free(folder.path()));
-        let lock = FolderLock::take(folder.path()).unwrap();
+        let lock = FolderLock::take(folder.path(), GATEWAY).unwrap();
         assert!(!is_free(folder.path()));
         drop(lock);
         assert!(is_free(folder.path()));

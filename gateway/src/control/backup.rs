@@ -37,6 +37,6 @@ pub(super) async fn serve(
             () = tokio::time::sleep(USED_MAX) => tracing::warn!("a backup took too long; its snapshot is removed"),
         }
     }
-    snapshot.end().await?;
+    snapshot.end().await;
     told
 }

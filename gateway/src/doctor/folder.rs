@@ -18,7 +18,7 @@ use crate::{
     findings::{Findings, Level},
     health::DISK_BYTES_MIN,
     identity::GatewayKey,
-    private::{FILE_MODE, HOW_TO_BE_USABLE, give_to_owner, unusable},
+    private::{FILE_MODE, FolderLock, HOW_TO_BE_USABLE, give_to_owner, unusable},
     store::{self, Store},
     transport::tls,
     units::{ago, bytes},
@@ -57,6 +57,7 @@ pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
 }
 
 fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
+    let process = || FolderLock::holder(folder).map_or_else(|| "a process".to_owned(), |holder| holder.to_string());
     match used_by {
         Use::Gateway(status) => {
             findings.ok("gateway", format!("version {} runs, for {}", status.version, ago(status.up_s)));
@@ -69,19 +70,30 @@ fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
                 findings.fault("gateway", what, "`lorgnette status` shows it; the gateway's log has more");
             }
         }
+        Use::Command(command) => findings.add(
+            Level::Warning,
+            "gateway",
+            format!("none can start: {command} has the lock of {}", folder.display()),
+            "wait until it has ended",
+        ),
         Use::Starting => findings.add(
             Level::Warning,
             "gateway",
             format!(
-                "a process has the lock of {} and does not answer yet: it is starting, which takes minutes where a store \
+                "{} has the lock of {} and does not answer yet: it is starting, which takes minutes where a store \
                  is brought to a new version or an erasure is finished",
+                process(),
                 folder.display()
             ),
             "wait, and look into its log; a restart would begin anew what it does",
         ),
         Use::Silent(why) => findings.fault(
             "gateway",
-            format!("a process has the lock of {} and does not answer on its control socket: {why}", folder.display()),
+            format!(
+                "{} has the lock of {} and does not answer on its control socket: {why}",
+                process(),
+                folder.display()
+            ),
             format!("restart the gateway; `fuser {}` names the process", folder.join("lock").display()),
         ),
         Use::Nobody(_) => findings.ok("gateway", "none runs on this data folder"),
@@ -287,7 +299,7 @@ fn stored(config: &Config, used_by: &Use, findings: &mut Findings) {
                 }
             }
         },
-        Use::Starting | Use::Silent(_) | Use::NoFolder => {}
+        Use::Command(_) | Use::Starting | Use::Silent(_) | Use::NoFolder => {}
     }
 }
 

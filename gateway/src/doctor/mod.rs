@@ -20,7 +20,7 @@ use crate::{
         status::Status,
     },
     findings::{Findings, Level},
-    private::FolderLock,
+    private::{FolderLock, Holder},
 };
 
 /// How long a start may take: models load from a slow card, a store is brought to its version, an erasure is finished.
@@ -34,6 +34,8 @@ pub(crate) enum Use {
     NoFolder,
     /// A gateway that answers.
     Gateway(Box<Status>),
+    /// A command that has the lock, such as one that copies the folder.
+    Command(Holder),
     /// A process that has the lock, has made its socket a short while ago, and does not answer yet.
     Starting,
     /// A process that has the lock and does not answer.
@@ -43,18 +45,26 @@ pub(crate) enum Use {
 impl Use {
     /// Found out from outside.
     pub(crate) fn of(config: &Config) -> Self {
-        match FolderLock::try_take(&config.data_dir) {
+        match FolderLock::try_take(&config.data_dir, "doctor") {
             Ok(Some(lock)) => Self::Nobody(lock),
             Err(_) => Self::NoFolder,
-            Ok(None) => match client::ask(&config.data_dir, &Request::Status) {
-                Ok(Answer::Status { status }) => Self::Gateway(status),
-                Ok(other) => Self::Silent(format!("it answers something else: {other:?}")),
-                Err(error) if may_be_starting(&error, &socket_path(&config.data_dir)) => Self::Starting,
-                Err(error) => {
-                    let socket = UnixStream::connect(socket_path(&config.data_dir));
-                    Self::Silent(socket.err().map_or_else(|| format!("{error:#}"), |error| error.to_string()))
-                }
+            Ok(None) => match FolderLock::holder(&config.data_dir).filter(|holder| !holder.is_gateway()) {
+                Some(command) => Self::Command(command),
+                None => Self::asked(&config.data_dir),
             },
+        }
+    }
+
+    /// Of a gateway, by its answer.
+    fn asked(data_dir: &Path) -> Self {
+        match client::ask(data_dir, &Request::Status) {
+            Ok(Answer::Status { status }) => Self::Gateway(status),
+            Ok(other) => Self::Silent(format!("it answers something else: {other:?}")),
+            Err(error) if may_be_starting(&error, &socket_path(data_dir)) => Self::Starting,
+            Err(error) => {
+                let socket = UnixStream::connect(socket_path(data_dir));
+                Self::Silent(socket.err().map_or_else(|| format!("{error:#}"), |error| error.to_string()))
+            }
         }
     }
 }
@@ -124,6 +134,15 @@ pub(crate) fn examine_own(config: &Config, status: Status) -> Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_has_the_folder_is_no_gateway_that_does_not_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config::check(&format!("data_dir = {:?}\n", folder.path()), "x.toml").unwrap();
+        let _held = FolderLock::take(folder.path(), "backup").unwrap();
+        let Use::Command(holder) = Use::of(&config) else { panic!("the lock names the command") };
+        assert!(holder.to_string().starts_with("`lorgnette backup` (process "), "{holder}");
+    }
 
     #[test]
     fn a_gateway_that_has_just_made_its_socket_may_be_starting() {

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     backup, control, erasing,
     identity::GatewayKey,
-    private::{FolderLock, make_folder, repair},
+    private::{FolderLock, GATEWAY, make_folder, repair},
     store::{Store, settings::StoreSettings},
     telemetry::log::Logs,
     transport::tls::{self, Tls},
@@ -67,15 +67,16 @@ impl Data {
 
 /// Takes the lock of the folder within this time.
 async fn locked(folder: &Path, wait: Duration) -> Result<FolderLock> {
-    if let Some(lock) = FolderLock::try_take(folder)? {
+    if let Some(lock) = FolderLock::try_take(folder, GATEWAY)? {
         return Ok(lock);
     }
     let (shown, wait_s) = (folder.display(), wait.as_secs());
-    tracing::info!(folder = %shown, wait_s, "another process has the data folder: waiting for it");
+    let process = FolderLock::holder(folder).map(|holder| holder.to_string());
+    tracing::info!(folder = %shown, wait_s, process = process.as_deref(), "another process has the data folder: waiting for it");
     let free = async {
         loop {
             sleep(LOOK_EVERY).await;
-            if let Some(lock) = FolderLock::try_take(folder)? {
+            if let Some(lock) = FolderLock::try_take(folder, GATEWAY)? {
                 return Ok::<_, Error>(lock);
             }
         }
@@ -83,7 +84,7 @@ async fn locked(folder: &Path, wait: Duration) -> Result<FolderLock> {
     match timeout(wait, free).await {
         Ok(taken) => taken,
         // In its words.
-        Err(_elapsed) => FolderLock::take(folder),
+        Err(_elapsed) => FolderLock::take(folder, GATEWAY),
     }
 }
 
@@ -115,10 +116,10 @@ mod tests {
     async fn a_process_that_has_the_folder_for_a_moment_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         for wait in [START_LOCK_WAIT, LOCK_WAIT] {
-            let held = FolderLock::take(folder.path()).unwrap();
+            let held = FolderLock::take(folder.path(), "backup").unwrap();
             let begun = Instant::now();
             let refused = locked(folder.path(), wait).await.err().unwrap().to_string();
-            assert!(refused.contains("another gateway already runs on"), "{refused}");
+            assert!(refused.contains("`lorgnette backup` (process "), "{refused}");
             assert!(begun.elapsed() >= wait, "one that stays");
             let other = async {
                 sleep(wait / 2).await;
