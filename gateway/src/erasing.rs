@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::AppStopReason;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tools::{executor::Executor, memory::Memory};
 
@@ -199,6 +199,36 @@ async fn on_disk(data_dir: &Path, (store, logs): (&Store, &Logs), erasure: &Eras
     store.erase(scope).await.context("erasing from the store")
 }
 
+/// Work that holds up the store, and whose copies must not meet another's: an erasure, the snapshot of a backup, an upgrade.
+pub(crate) struct OneAtATime(Arc<Semaphore>);
+
+impl Default for OneAtATime {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl OneAtATime {
+    /// Waits until nothing else of it runs, and keeps all else from running.
+    ///
+    /// # Errors
+    /// Nothing begins any more.
+    pub(crate) async fn alone(&self) -> Result<OwnedSemaphorePermit> {
+        let alone = self.0.clone().acquire_owned().await;
+        alone.map_err(|_| anyhow!("the gateway stops, or another process takes its place: try again when one serves"))
+    }
+
+    /// As [`alone`](Self::alone), without waiting; `None`: something of it runs.
+    pub(crate) fn alone_now(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.clone().try_acquire_owned().ok()
+    }
+
+    /// Lets nothing begin any more, also of what waits for it.
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+}
+
 /// Erases users while the gateway runs.
 pub struct Eraser {
     data_dir: PathBuf,
@@ -210,7 +240,8 @@ pub struct Eraser {
     apps: Arc<Host>,
     turns: Arc<Turns>,
     forgets: Forgets,
-    running: Mutex<()>,
+    /// What an erasure does not run beside.
+    pub(crate) running: OneAtATime,
 }
 
 /// What is in memory of users, besides what the others hold.
@@ -249,7 +280,7 @@ impl Eraser {
             apps,
             turns,
             forgets,
-            running: Mutex::default(),
+            running: OneAtATime::default(),
         })
     }
 
@@ -264,11 +295,6 @@ impl Eraser {
         }
     }
 
-    /// Waits until no other erasure runs, and keeps others from running.
-    pub(crate) async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
-        self.running.lock().await
-    }
-
     /// Ends the user's sessions, apps and questions, erases everything, and lets the user in again.
     ///
     /// # Errors
@@ -276,7 +302,7 @@ impl Eraser {
     /// and nothing new is taken in of the user until it is finished, since what comes after an erasure was asked for must not be
     /// erased with it.
     pub async fn everything(&self, erasure: &Erasure) -> Result<()> {
-        let _one_at_a_time = self.one_at_a_time().await;
+        let _alone = self.running.alone().await.context("nothing was erased")?;
         let unrecorded = "nothing was erased, as it cannot be recorded";
         let recorded = recorded(&self.data_dir).context(unrecorded)?;
         // One that is under way is carried on: its user is kept out already.
@@ -300,7 +326,7 @@ impl Eraser {
     /// Tries once more what is recorded. What a backup has left that was interrupted while the gateway ran goes, too: photos that
     /// are removed would live on in it. Where it cannot, the next backup or erasure says so.
     pub async fn carry_on(&self) {
-        let _one_at_a_time = self.one_at_a_time().await;
+        let Ok(_alone) = self.running.alone().await else { return };
         drop(backup::discard_left(&self.data_dir));
         let erasures = recorded(&self.data_dir).unwrap_or_else(|error| {
             tracing::error!("{error:#}");

@@ -116,6 +116,18 @@ async fn not_one_byte_of_a_user_is_left() {
     }
 }
 
+/// An upgrade keeps an erasure from beginning until the gateway has stopped, which waits for the task that erases.
+#[tokio::test]
+async fn an_erasure_that_has_not_begun_when_the_gateway_stops_is_refused() {
+    let running = OneAtATime::default();
+    let upgrading = running.alone_now().expect("nothing runs");
+    let (waited, ()) = tokio::join!(running.alone(), async { running.close() });
+    let refused = waited.unwrap_err().to_string();
+    assert!(refused.contains("another process takes its place: try again"), "{refused}");
+    drop(upgrading);
+    assert!(running.alone().await.is_err() && running.alone_now().is_none());
+}
+
 #[tokio::test]
 async fn an_erasure_that_was_interrupted_is_carried_on() {
     let folder = tempfile::tempdir().unwrap();

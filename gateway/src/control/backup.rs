@@ -20,11 +20,11 @@ pub(super) async fn serve(
     admin: &Arc<Admin>,
     device_keys: bool,
 ) -> Result<()> {
-    let made = {
-        let _no_erasure = admin.eraser.one_at_a_time().await;
+    let made = async {
+        let _alone = admin.eraser.running.alone().await?;
         admin.backups.snapshot(device_keys).await
     };
-    let snapshot = match made {
+    let snapshot = match made.await {
         Ok(snapshot) => snapshot,
         Err(error) => return say(&mut write, &Answer::Error { message: format!("{error:#}") }).await,
     };

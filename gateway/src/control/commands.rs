@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gateway_core::vocab::ApprovalChoice;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     clock,
+    erasing::OneAtATime,
     identity::operators::{LINK_US, Role},
     upgrade::Version,
 };
@@ -173,10 +175,19 @@ async fn carry_out(admin: &Admin, request: Request, gone: &CancellationToken) ->
     }
 }
 
+/// Whether this process may be replaced now. Not while something runs that has to end before the store closes: sessions would be
+/// away that long. It is kept from beginning for as long as what is returned lives.
+fn replaceable(running: &OneAtATime) -> Result<OwnedSemaphorePermit, String> {
+    running.alone_now().ok_or_else(|| {
+        "an erasure, the snapshot of a backup or another upgrade is under way: upgrade again when it is over".to_owned()
+    })
+}
+
 /// Starts the process that takes over, unless the disk takes nothing: that process could not open the data folder, and this one
 /// could not open it again.
 async fn upgrade(admin: &Admin, program: &Path, wait_s: u64) -> Result<Answer, String> {
     let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
+    let alone = replaceable(&admin.eraser.running)?;
     let services = &admin.services;
     let problems = admin.health.problems(&services.settings.data_dir, &services.store).await;
     if let Some(problem) = problems.iter().find(|problem| problem.part == "disk") {
@@ -185,7 +196,7 @@ async fn upgrade(admin: &Admin, program: &Path, wait_s: u64) -> Result<Answer, S
             problem.why
         ));
     }
-    Ok(version(admin, upgrader.replace_by(program, wait_s).await?))
+    Ok(version(admin, upgrader.replace_by(program, wait_s, alone).await?))
 }
 
 fn console_link(admin: &Admin, role: Role) -> Result<Answer, String> {
@@ -195,4 +206,23 @@ fn console_link(admin: &Admin, role: Role) -> Result<Answer, String> {
     let (path, web) = (format!("/console/enter?link={token}"), admin.started.web.to_string());
     let certificate = admin.started.certificate.clone();
     Ok(Answer::ConsoleLink { path, web, expires_s: LINK_US / 1_000_000, certificate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_upgrade_and_what_holds_up_the_store_keep_each_other_from_beginning() {
+        let running = OneAtATime::default();
+        let erasing = running.alone().await.unwrap();
+        let refused = replaceable(&running).unwrap_err();
+        assert!(refused.contains("is under way: upgrade again when it is over"), "{refused}");
+        drop(erasing);
+        let upgrading = replaceable(&running).unwrap();
+        assert!(running.alone_now().is_none() && replaceable(&running).is_err());
+        // It has failed.
+        drop(upgrading);
+        drop(running.alone().await.unwrap());
+    }
 }

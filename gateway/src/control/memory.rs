@@ -183,7 +183,7 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
     check_name(&user)?;
     let services = &admin.services;
     // Before anything is read: an erasure that this one waits for, for minutes, may erase the same.
-    let _one_at_a_time = admin.eraser.one_at_a_time().await;
+    let _alone = admin.eraser.running.alone().await.map_err(|error| format!("nothing was erased: {error}"))?;
     let all = services.store.disk().conversations(&user).map_err(words)?;
     let (count, is_last) = match id {
         Some(id) => {

@@ -27,7 +27,7 @@ impl Running {
     /// Why the other process does not serve, and the sockets.
     pub(crate) async fn be_replaced(
         self,
-        Ready(next): Ready,
+        Ready { next, alone: _alone }: Ready,
         end: impl Future<Output = ()>,
     ) -> Result<Handover, (anyhow::Error, Option<Sockets>)> {
         let mut end = pin!(end);

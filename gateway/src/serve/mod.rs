@@ -366,6 +366,8 @@ impl Running {
     /// the same folder, also in this process.
     pub async fn stop(self) {
         self.stop.cancel();
+        // Tasks that are waited for below may wait for what an upgrade keeps until this is done.
+        self.admin.eraser.running.close();
         let services = &self.admin.services;
         for (id, _) in services.roster.all() {
             services.roster.dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
