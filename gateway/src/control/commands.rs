@@ -175,9 +175,15 @@ async fn carry_out(admin: &Admin, request: Request, gone: &CancellationToken) ->
     }
 }
 
-/// Whether this process may be replaced now. Not while something runs that has to end before the store closes: sessions would be
-/// away that long. It is kept from beginning for as long as what is returned lives.
-fn replaceable(running: &OneAtATime) -> Result<OwnedSemaphorePermit, String> {
+/// Whether the process `pid`, in which the gateway runs, may be replaced now. Not where everything else ends with it. Not while
+/// something runs that has to end before the store closes: sessions would be away that long. It is kept from beginning for as
+/// long as what is returned lives.
+fn replaceable(pid: u32, running: &OneAtATime) -> Result<OwnedSemaphorePermit, String> {
+    if pid == 1 {
+        return Err("the gateway is the first process of its container, which ends with it: stop this container, and start one \
+                    of the new image on the same volumes"
+            .to_owned());
+    }
     running.alone_now().ok_or_else(|| {
         "an erasure, the snapshot of a backup or another upgrade is under way: upgrade again when it is over".to_owned()
     })
@@ -187,7 +193,7 @@ fn replaceable(running: &OneAtATime) -> Result<OwnedSemaphorePermit, String> {
 /// could not open it again.
 async fn upgrade(admin: &Admin, program: &Path, wait_s: u64) -> Result<Answer, String> {
     let upgrader = admin.upgrader.as_ref().ok_or("this gateway is part of another program")?;
-    let alone = replaceable(&admin.eraser.running)?;
+    let alone = replaceable(std::process::id(), &admin.eraser.running)?;
     let services = &admin.services;
     let problems = admin.health.problems(&services.settings.data_dir, &services.store).await;
     if let Some(problem) = problems.iter().find(|problem| problem.part == "disk") {
@@ -216,13 +222,21 @@ mod tests {
     async fn an_upgrade_and_what_holds_up_the_store_keep_each_other_from_beginning() {
         let running = OneAtATime::default();
         let erasing = running.alone().await.unwrap();
-        let refused = replaceable(&running).unwrap_err();
+        let refused = replaceable(2, &running).unwrap_err();
         assert!(refused.contains("is under way: upgrade again when it is over"), "{refused}");
         drop(erasing);
-        let upgrading = replaceable(&running).unwrap();
-        assert!(running.alone_now().is_none() && replaceable(&running).is_err());
+        let upgrading = replaceable(2, &running).unwrap();
+        assert!(running.alone_now().is_none() && replaceable(2, &running).is_err());
         // It has failed.
         drop(upgrading);
         drop(running.alone().await.unwrap());
+    }
+
+    #[test]
+    fn the_first_process_of_a_container_is_not_replaced() {
+        let running = OneAtATime::default();
+        let refused = replaceable(1, &running).unwrap_err();
+        assert!(refused.contains("first process of its container, which ends with it"), "{refused}");
+        assert!(running.alone_now().is_some(), "nothing is kept from beginning");
     }
 }
