@@ -15,6 +15,24 @@ use crate::{
     speech::elsewhere::settings::{KeyPlace, Speaker},
 };
 
+/// Before others may read a file with settings: a packaged gateway's user exists only while it runs, so that no file can be given
+/// to it or its group.
+const WITHOUT_SECRETS: &str = "write the secrets in it, if there are any, as `${NAME}`, with NAME=VALUE in the gateway's environment \
+                               (/etc/lorgnette/environment has that of a packaged one); then";
+
+/// In place of a file with a key: no other user may read one.
+const KEYS_ELSEWHERE: &str = "keep the key with `lorgnette login`, or in a variable: /etc/lorgnette/environment has those of a \
+                              packaged gateway (docs/models.md)";
+
+/// What a file has in it, which says how its user may come to read it.
+#[derive(Clone, Copy)]
+enum Content {
+    /// The configuration, or the MCP servers' file. There may be secrets between the settings.
+    Settings,
+    Model,
+    Key,
+}
+
 pub(super) fn examine(config: &Config, findings: &mut Findings) {
     let user = User::of(&config.data_dir).filter(|_| geteuid().is_root());
     if let Some(user) = user {
@@ -24,7 +42,7 @@ pub(super) fn examine(config: &Config, findings: &mut Findings) {
 
 fn judge(config: &Config, user: &User, findings: &mut Findings) {
     let mut is_fine = true;
-    let mut tell = |file: &Path, key: bool| {
+    let mut tell = |file: &Path, content: Content| {
         // What is not there is told by others, and the data folder is the user's.
         let Ok(whole) = file.canonicalize() else { return };
         let is_kept = config.data_dir.canonicalize().is_ok_and(|data| whole.starts_with(data));
@@ -35,19 +53,21 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
             "user {uid}, who has the data folder and so runs the gateway, cannot read {shown}: {} has mode {mode:04o}",
             path.display()
         );
-        let remedy = if key {
-            "keep the key with `lorgnette login`, or in a variable: /etc/lorgnette/environment has those of a packaged gateway \
-             (docs/models.md)"
-                .to_owned()
-        } else if path == whole {
+        let open = if path == whole {
             format!("run `chmod 644 {shown}`, or move it to a place where all may read")
         } else {
             format!("move it out of {}, to a place where all may read, such as /etc/lorgnette", path.display())
         };
+        let remedy = match content {
+            Content::Settings => format!("{WITHOUT_SECRETS} {open}"),
+            Content::Model => open,
+            Content::Key => KEYS_ELSEWHERE.to_owned(),
+        };
         findings.add(Level::Warning, "rights", what, remedy);
     };
-    open_files(config).iter().for_each(|file| tell(file, false));
-    key_files(config).iter().for_each(|file| tell(file, true));
+    settings_files(config).iter().for_each(|file| tell(file, Content::Settings));
+    model_files(config).iter().for_each(|file| tell(file, Content::Model));
+    key_files(config).iter().for_each(|file| tell(file, Content::Key));
     if is_fine {
         let what =
             format!("user {}, who has the data folder, can read the configuration, the models and the keys", user.uid);
@@ -55,13 +75,16 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
     }
 }
 
-/// The configuration, and models.
-fn open_files(config: &Config) -> Vec<PathBuf> {
+fn settings_files(config: &Config) -> Vec<PathBuf> {
     let folder = config.folder.as_deref().unwrap_or(Path::new(""));
     let servers = config.mcp.file.as_ref().map(|file| folder.join(file));
+    config.file.iter().cloned().chain(servers).collect()
+}
+
+fn model_files(config: &Config) -> Vec<PathBuf> {
     let wanted = config.models_wanted();
     let models = wanted.iter().flat_map(|entry| entry.installed).map(|file| config.models_dir.join(file.path));
-    let mut all: Vec<PathBuf> = config.file.iter().cloned().chain(servers).chain(models).collect();
+    let mut all: Vec<PathBuf> = models.collect();
     all.extend(config.hearing.models().cloned());
     all.sort();
     all.dedup();
@@ -214,6 +237,35 @@ mod tests {
         }
         set(&file, 0o604);
         is(&told(&User { uid: other.uid, groups: vec![owner.gid()] })[0], &["warning: ", "config.toml has mode 0604"]);
+    }
+
+    #[test]
+    fn a_file_that_may_have_secrets_in_it_is_not_opened_to_all_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        set(folder.path(), 0o755);
+        let at = |name: &str| folder.path().join(name);
+        let (file, servers, model) = (at("config.toml"), at("servers.json"), at("own.bin"));
+        let places = format!("data_dir = {:?}\nmodels_dir = {:?}\n", at("data"), at("models"));
+        let named = format!("[mcp]\nfile = {servers:?}\n[hearing]\nsecond_model = {model:?}\n");
+        for (path, text) in [(&file, (places + &named).as_str()), (&servers, "{}"), (&model, "weights")] {
+            fs::write(path, text).unwrap();
+            set(path, 0o600);
+        }
+        let owner = fs::metadata(&file).unwrap();
+        let other = User { uid: owner.uid() + 1, groups: vec![owner.gid() + 1] };
+        let mut findings = Findings::default();
+        judge(&config::load(Some(&file)).unwrap(), &other, &mut findings);
+        let remedy = |path: &Path| {
+            let told = format!("cannot read {}: ", path.display());
+            let found = findings.0.iter().find(|found| found.what.contains(&told)).unwrap();
+            found.remedy.clone().unwrap()
+        };
+        for path in [&file, &servers] {
+            let remedy = remedy(path);
+            assert!(remedy.starts_with("write the secrets in it, if there are any, as `${NAME}`"), "{remedy}");
+            assert!(remedy.contains("/etc/lorgnette/environment has") && remedy.contains("; then run `chmod 644 "));
+        }
+        assert!(remedy(&model).starts_with("run `chmod 644 "));
     }
 
     #[test]
