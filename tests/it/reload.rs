@@ -6,7 +6,8 @@ use firmware_sim::{Glasses, Seen};
 use tokio::process::Command;
 
 use crate::{
-    process::{Process, fails, succeeds},
+    process::{Process, binary, fails, succeeds},
+    upgrade::{program, upgrade},
     world::{self, WAIT, until},
 };
 
@@ -66,4 +67,25 @@ async fn new_sessions_have_the_new_settings_and_what_needs_a_restart_is_named() 
     tokio::time::timeout(WAIT, seen).await.expect("it was read again");
     let (status, log) = gateway.terminate().await;
     assert!(status.success() && log.iter().any(|line| line.contains("the configuration was read again")), "{log:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_reloaded_counts_also_after_an_upgrade_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "name = \"Before\"\n", &[]).await;
+    let file = data.with_extension("toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("Before", "After")).unwrap();
+    succeeds(&["reload", "--config", &file.display().to_string()]).await;
+    // Written since then, and not reloaded.
+    fs::write(&file, text.replace("Before", "Later")).unwrap();
+    let real = format!("{} version --json", binary().display());
+    // It waits for "go", and is gone.
+    let program = program(folder.path(), "program", &real, "echo '\"loaded\"' >&0; read line; exit 1");
+    let output = upgrade(&data, &[program.to_str().unwrap()]).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("the old one serves again"), "{words}");
+    assert_eq!(name_told(&gateway, &data).await, "After");
+    assert!(gateway.terminate().await.0.success());
 }

@@ -201,7 +201,7 @@ enum End {
 }
 
 pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
-    let config = arguments.narrow(config);
+    let mut config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     runtime::descriptors::allow(config.limits.connections_max);
     // Before there are threads.
@@ -248,8 +248,12 @@ pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
                     manager.stopping();
                     return Ok(());
                 }
-                Err((error, sockets)) => {
-                    tracing::error!(error = format!("{error:#}"), "the upgrade failed; this gateway starts again");
+                Err((error, sockets, in_force)) => {
+                    tracing::error!(
+                        error = format!("{error:#}"),
+                        "the upgrade failed; this gateway starts again, with the settings that counted"
+                    );
+                    config = *in_force;
                     origin = Origin { sockets, take_over: None, arguments: Some(again.clone()), had_folder: true };
                     start_max = START_AGAIN_MAX;
                 }

@@ -2,11 +2,14 @@
 
 mod wanted;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use gateway_core::{conversation, user};
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, Table, Value};
 
 pub use crate::problems::Problem;
 use crate::{
@@ -112,8 +115,8 @@ pub struct Config {
     pub language: String,
     /// The file, if there is one.
     pub file: Option<PathBuf>,
-    /// What is written in it.
-    pub written: toml::Table,
+    /// What is written in it, by dotted keys: `hearing.wake_phrases`.
+    pub written: BTreeMap<String, Value>,
     /// Folder of the file, if there is one: relative paths in it start there.
     pub folder: Option<PathBuf>,
     /// Folder for all data of this gateway.
@@ -200,11 +203,26 @@ pub(crate) fn check_for(machine: &Machine, text: &str, file: &str) -> Result<Con
     };
     match (config, problems.into_found()) {
         (Some(mut config), found) if found.is_empty() => {
-            config.written = toml::from_str(text).unwrap_or_default();
+            config.written = by_keys(&toml::from_str::<Table>(text).unwrap_or_default());
             Ok(config)
         }
         (_, found) => Err(found),
     }
+}
+
+/// The values of a file, those of its sections by dotted keys.
+fn by_keys(table: &Table) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let mut tables = vec![(String::new(), table)];
+    while let Some((prefix, table)) = tables.pop() {
+        for (key, value) in table {
+            match value {
+                Value::Table(inner) => tables.push((format!("{prefix}{key}."), inner)),
+                value => drop(found.insert(format!("{prefix}{key}"), value.clone())),
+            }
+        }
+    }
+    found
 }
 
 impl RawConfig {
@@ -247,7 +265,7 @@ impl RawConfig {
             name: self.name.into_inner(),
             language: self.language.into_inner(),
             file: None,
-            written: toml::Table::new(),
+            written: BTreeMap::new(),
             folder: None,
             data_dir,
             models_dir,

@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::{GOODBYE_MS_MAX, Running};
 use crate::{
+    config::Config,
     transport::sockets::Sockets,
     upgrade::{Handover, Ready, SERVING_MAX},
 };
@@ -21,17 +22,18 @@ pub(crate) const HANDOVER_MAX: Duration =
 impl Running {
     /// Waits a while for a moment without a turn, stops as [`Self::stop`] does, and lets the other process take over.
     /// When `end` completes meanwhile, both processes stop in order. If the other one fails, this gateway can be started
-    /// again on the sockets.
+    /// again on the sockets, as it was.
     ///
     /// # Errors
-    /// Why the other process does not serve, and the sockets.
+    /// Why the other process does not serve; the sockets, and the configuration with what was reloaded.
     pub(crate) async fn be_replaced(
         self,
         Ready { next, alone: _alone }: Ready,
         end: impl Future<Output = ()>,
-    ) -> Result<Handover, (anyhow::Error, Option<Sockets>)> {
+    ) -> Result<Handover, (anyhow::Error, Option<Sockets>, Box<Config>)> {
         let mut end = pin!(end);
         let sockets = self.sockets.try_clone().ok();
+        let reloader = self.reloader.clone();
         let services = self.admin.services.clone();
         let mut is_to_end = tokio::select! {
             biased;
@@ -53,7 +55,7 @@ impl Running {
                 () = &mut stopping => false,
             };
             if !is_to_end {
-                return next.go(end).await.map_err(|error| (error, sockets));
+                return next.go(end).await.map_err(|error| (error, sockets, Box::new(reloader.in_force())));
             }
         }
         stopping.await;

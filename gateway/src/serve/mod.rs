@@ -79,6 +79,7 @@ pub struct Running {
     /// The name under which it is announced on the network; `None`: it is not.
     pub announced: Option<String>,
     admin: Arc<Admin>,
+    reloader: Arc<Reloader>,
     stop: CancellationToken,
     vital: Arc<Vital>,
     tasks: Vec<JoinHandle<()>>,
@@ -158,9 +159,10 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let health = Arc::new(Health::new(vital.clone()));
     watch_threads(&vital, &services, &logs);
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
-    let reloader = Reloader::new(&config, services.settings.current.clone(), announcement.is_some());
+    let reloader = Arc::new(Reloader::new(&config, services.settings.current.clone(), announcement.is_some()));
+    let reloads = reloader.clone();
     let admin = Arc::new(Admin {
-        reload: Box::new(move || reloader.reload()),
+        reload: Box::new(move || reloads.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
         eraser: eraser(&services, &logs, &of_tools),
         services,
@@ -200,6 +202,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
         try_token,
         announced,
         admin,
+        reloader,
         stop,
         vital,
         tasks,

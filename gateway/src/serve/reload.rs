@@ -2,11 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use toml::{Table, Value};
+use toml::Value;
 
 use crate::{
     config::{self, Config},
@@ -22,10 +21,9 @@ type Values = BTreeMap<String, Value>;
 
 /// Reloads the configuration file of a running gateway.
 pub(super) struct Reloader {
-    file: Option<PathBuf>,
-    /// What is written of the settings that count: of those that a reload did not take over, what the gateway was started
-    /// with.
-    written: Mutex<Values>,
+    /// The settings that count, and what is written of them: of those that a reload did not take over, what the gateway was
+    /// started with.
+    in_force: Mutex<Config>,
     current: Current,
     /// The name under which it is announced on the network until the restart; `None`: it is not.
     announced: Option<String>,
@@ -35,7 +33,16 @@ impl Reloader {
     /// Of the configuration that the gateway was started with; `is_announced`: on the network.
     pub(super) fn new(config: &Config, current: Current, is_announced: bool) -> Self {
         let announced = is_announced.then(|| announced_as(config).to_owned());
-        Self { file: config.file.clone(), written: Mutex::new(values(&config.written)), current, announced }
+        Self { in_force: Mutex::new(config.clone()), current, announced }
+    }
+
+    /// The settings that count, for a gateway that starts again.
+    pub(super) fn in_force(&self) -> Config {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Config> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the file again.
@@ -43,7 +50,8 @@ impl Reloader {
     /// # Errors
     /// There is none, or it has errors: all of them. Nothing has changed.
     pub(super) fn reload(&self) -> Result<Reloaded, Vec<String>> {
-        let Some(file) = &self.file else {
+        let mut in_force = self.locked();
+        let Some(file) = &in_force.file else {
             return Err(vec![
                 "the gateway was started without a configuration file (`--config`): there is nothing to read"
                     .to_owned(),
@@ -54,12 +62,10 @@ impl Reloader {
             told.push("nothing was changed: correct the file and reload once more".to_owned());
             told
         })?;
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = values(&new.written);
         let before = self.current.get();
         let has_other_model = before.conversation.conversational != new.conversation.conversational;
         let mut reloaded = Reloaded::default();
-        for key in differing(&written, &found) {
+        for key in differing(&in_force.written, &new.written) {
             // The instructions that stand where none are written depend on the model.
             let waits = has_other_model && key == "assistant.instructions";
             match may_change(&key) && !waits {
@@ -68,16 +74,20 @@ impl Reloader {
             }
         }
         for key in &reloaded.applied {
-            match found.get(key) {
-                Some(value) => written.insert(key.clone(), value.clone()),
-                None => written.remove(key),
+            match new.written.get(key) {
+                Some(value) => in_force.written.insert(key.clone(), value.clone()),
+                None => in_force.written.remove(key),
             };
         }
         let keeps_announced = self.announced.as_ref().is_some_and(|name| name != announced_as(&new));
         if keeps_announced && !reloaded.needs_restart.iter().any(|key| key == ANNOUNCED) {
             reloaded.needs_restart.push(ANNOUNCED.to_owned());
         }
-        self.current.put(before.changed(new.name, new.voice, new.conversation));
+        let now = before.changed(new.name, new.voice, new.conversation);
+        in_force.name.clone_from(&now.gateway_name);
+        in_force.voice = now.voice;
+        in_force.conversation = now.conversation.clone();
+        self.current.put(now);
         tracing::info!(applied = ?reloaded.applied, needs_restart = ?reloaded.needs_restart, "the configuration was read again");
         Ok(reloaded)
     }
@@ -100,21 +110,6 @@ fn differing(one: &Values, other: &Values) -> Vec<String> {
     keys
 }
 
-/// The values of a file, those of its sections by dotted keys.
-fn values(table: &Table) -> Values {
-    let mut found = Values::new();
-    let mut tables = vec![(String::new(), table)];
-    while let Some((prefix, table)) = tables.pop() {
-        for (key, value) in table {
-            match value {
-                Value::Table(inner) => tables.push((format!("{prefix}{key}."), inner)),
-                value => drop(found.insert(format!("{prefix}{key}"), value.clone())),
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -123,9 +118,12 @@ mod tests {
     use crate::device_task::settings::Changeable;
 
     fn start(file: &Path, is_announced: bool) -> Reloader {
-        let config = config::load(Some(file)).unwrap();
+        started(&config::load(Some(file)).unwrap(), is_announced)
+    }
+
+    fn started(config: &Config, is_announced: bool) -> Reloader {
         let (gateway_name, voice, conversation) = (config.name.clone(), config.voice, config.conversation.clone());
-        Reloader::new(&config, Current::new(Changeable { gateway_name, voice, conversation }), is_announced)
+        Reloader::new(config, Current::new(Changeable { gateway_name, voice, conversation }), is_announced)
     }
 
     fn told(applied: &[&str], needs_restart: &[&str]) -> Reloaded {
@@ -153,6 +151,29 @@ mod tests {
         assert_eq!(reloader.current.get().gateway_name, "Lorgnette");
         write("[hearing]\nworkers = 1\n");
         assert_eq!(reloader.reload(), Ok(Reloaded::default()));
+    }
+
+    #[test]
+    fn a_gateway_that_starts_again_has_what_was_reloaded_and_the_rest_waits_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.toml");
+        let write = |text: &str| std::fs::write(&file, text).unwrap();
+        write("name = \"One\"\n[hearing]\nworkers = 1\n");
+        let reloader = start(&file, false);
+        let changed = "name = \"Two\"\n[hearing]\nworkers = 2\nwake_phrases = [\"hey robin\"]\n[voice]\nspeed = 1.2\n";
+        write(changed);
+        reloader.reload().unwrap();
+        // Written since then, and not reloaded.
+        write("name = \"Three\"\n");
+        let in_force = reloader.in_force();
+        assert_eq!((in_force.name.as_str(), in_force.voice.speed, in_force.hearing.workers), ("Two", 1.2, 1));
+        assert_eq!(in_force.conversation.wake_phrases, ["hey robin"]);
+        let again = started(&in_force, false);
+        write(changed);
+        assert_eq!(again.reload(), Ok(told(&[], &["hearing.workers"])));
+        write("");
+        let applied = ["hearing.wake_phrases", "name", "voice.speed"];
+        assert_eq!(again.reload(), Ok(told(&applied, &["hearing.workers"])));
     }
 
     #[test]
