@@ -167,7 +167,8 @@ impl AppFeed {
         let open = self.open.get_mut(&utterance).unwrap_or(&mut unknown);
         let start_ms = open.start_ms;
         let end_ms = if last && open.end_ms > start_ms { open.end_ms } else { now_ms };
-        let told = std::mem::replace(&mut open.told, open.told || !text.is_empty());
+        let told = open.told;
+        open.told |= !text.is_empty();
         if last {
             self.open.remove(&utterance);
         }
