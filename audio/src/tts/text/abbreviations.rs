@@ -103,6 +103,11 @@ pub(super) fn day(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{}{}", extra::day(found.group(1))?, full_stop(found)))
 }
 
+/// "2nd ed.".
+pub(super) fn edition(_: &Words, found: &Match<'_>) -> Option<String> {
+    Some(format!("edition{}", full_stop(found)))
+}
+
 /// The full stop of an abbreviation, where it also ends the sentence.
 fn full_stop(found: &Match<'_>) -> &'static str {
     if found.rest.is_empty() { "." } else { "" }
@@ -111,9 +116,11 @@ fn full_stop(found: &Match<'_>) -> &'static str {
 /// Whether a sentence ends at the full stop between `word` and `next`, which begins with no small letter; `None`: the
 /// word does not decide it.
 pub(super) fn ends_sentence(word: &str, next: &str) -> Option<bool> {
-    let first = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let first = first_word(next);
     let figure = first.starts_with(|c: char| c.is_ascii_digit());
-    let numeral = !first.is_empty() && first.chars().all(|c| "IVXLC".contains(c));
+    // A fig is also a fruit, after which "I" is the speaker.
+    let speaker = first == "I" && matches!(word, "fig" | "figs");
+    let numeral = !speaker && !first.is_empty() && first.chars().all(|c| "IVXLC".contains(c));
     let lower = word.to_lowercase();
     if GOES_ON.contains(&lower.as_str()) || BEFORE_NAMES.iter().any(|(short, _)| *short == word) {
         return Some(false);
@@ -128,6 +135,10 @@ pub(super) fn ends_sentence(word: &str, next: &str) -> Option<bool> {
     }
     let initials = word.len() > 2 && word.split('.').all(|letter| letter.len() == 1 && ("A"..="Z").contains(&letter));
     (initials || is_short_month(word) || extra::is_day(word)).then_some(is_opener && !figure)
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()
 }
 
 fn is_short_month(word: &str) -> bool {
@@ -165,6 +176,8 @@ mod tests {
             ("Fig", "3", Some(false)),
             ("Vol", "IV is", Some(false)),
             ("p", "Then", Some(true)),
+            ("fig", "I liked it", Some(true)),
+            ("Fig", "I shows it", Some(false)),
             ("Gen", "Lee", Some(false)),
             ("Oct", "Paris", Some(false)),
             ("Oct", "5", Some(false)),

@@ -62,6 +62,9 @@ const ABBREVIATIONS: &[(&str, &str)] = &[
     ("cf.", "compare"),
     ("excl.", "excluding"),
 ];
+/// Entries of the voice's list that are also plain words. In front of a figure they have rules of their own.
+const PLAIN_WORDS: &[&str] =
+    &["no.", "nos.", "fig.", "Fig.", "ch.", "Ch.", "vol.", "Vol.", "pp.", "ed.", "eds.", "Sun."];
 /// Days of the week by their first three letters.
 const DAYS: [(&str, &str); 7] = [
     ("Mon", "Monday"),
@@ -75,11 +78,12 @@ const DAYS: [(&str, &str); 7] = [
 /// Pattern of abbreviated days.
 pub(super) const DAY: &str = "(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)";
 
-/// Adds the units that the voice lacks.
+/// Adds what the voice lacks, and removes the abbreviations that are also plain words.
 pub(super) fn add(words: &mut Words) {
     for (unit, names) in UNITS {
         words.units.entry((*unit).to_owned()).or_insert_with(|| names.map(str::to_owned));
     }
+    words.abbreviations.retain(|short, _| !PLAIN_WORDS.contains(&short.as_str()));
     for (short, spoken) in ABBREVIATIONS {
         words.abbreviations.entry((*short).to_owned()).or_insert_with(|| (*spoken).to_owned());
     }

@@ -132,8 +132,15 @@ pub(super) fn abbreviation(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{spoken}{end}"))
 }
 
+/// "No. 5", "nos. 1 and 2".
 pub(super) fn numero(_: &Words, found: &Match<'_>) -> Option<String> {
-    Some(if found.group(1) == "No" { "Number " } else { "Numbers " }.to_owned())
+    let said = match found.group(1) {
+        "No" => "Number ",
+        "Nos" => "Numbers ",
+        "no" => "number ",
+        _ => "numbers ",
+    };
+    Some(said.to_owned())
 }
 
 fn roman(numeral: &str) -> u16 {

@@ -39,7 +39,7 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
 fn ends(before: &str, next: &str, titles: &HashSet<String>) -> bool {
     let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    let number = matches!(word, "No" | "Nos") && next.starts_with(|c: char| c.is_ascii_digit());
+    let number = matches!(word, "No" | "Nos" | "no" | "nos") && next.starts_with(|c: char| c.is_ascii_digit());
     !initial && !number && !titles.contains(word) && abbreviations::ends_sentence(word, next).unwrap_or(true)
 }
 
@@ -118,6 +118,7 @@ mod tests {
         );
         assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
         assert_eq!(split("No. 5 is late. No. It is not."), ["No. 5 is late.", "No.", "It is not."]);
+        assert_eq!(split("He is at no. 7. I said no. It is."), ["He is at no. 7.", "I said no.", "It is."]);
         assert_eq!(split("Wait... What"), ["Wait...", "What"]);
         assert_eq!(
             split("In Oct. Paris vs. Rome. It was Oct. It rained."),
