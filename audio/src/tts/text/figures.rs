@@ -104,6 +104,9 @@ fn figure_words(figure: &str, ending: &str, currency: Option<char>, is_head: boo
     let dots = figure.matches('.').count();
     if all_digits(figure) && ORDINAL_ENDINGS.contains(&ending) {
         words.push(number(numbers::ordinal(figure)));
+    } else if names.is_none() && dots == 0 && plain.len() > 1 && plain.starts_with('0') {
+        // No amount is written so: it is a code or a part of a telephone number.
+        words.push(number(numbers::spell(&plain)));
     } else if !negative && figure.len() == 4 && names.is_none() && all_digits(figure) {
         words.push(number(figure.parse().map(numbers::year).unwrap_or_default()));
     } else if !is_head && dots == 0 {
@@ -131,7 +134,7 @@ fn figure_words(figure: &str, ending: &str, currency: Option<char>, is_head: boo
 fn code_words(digits: &str, words: &mut Vec<Word>) {
     match digits.as_bytes() {
         [] => {}
-        [b'0', ..] | [_, _, _, _, ..] => words.push(Word::Number(numbers::spell(digits))),
+        [_, _, _, _, ..] => words.push(Word::Number(numbers::spell(digits))),
         [_, tens, ones] if (*tens, *ones) != (b'0', b'0') => {
             words.push(Word::Number(numbers::cardinal(&digits[..1])));
             if *tens == b'0' {
@@ -203,6 +206,15 @@ mod tests {
             ("305", "", None, false, "three oh five"),
             ("284", "", None, false, "two eighty-four"),
             ("007", "", None, false, "zero zero seven"),
+            ("0", "", None, false, "zero"),
+            ("0", "", None, true, "zero"),
+            ("0000", "", None, true, "zero zero zero zero"),
+            ("0042", "", None, true, "zero zero four two"),
+            ("048213", "", None, true, "zero four eight two one three"),
+            ("020", "", None, true, "zero two zero"),
+            ("0123", "", None, false, "zero one two three"),
+            ("05", "", Some('$'), true, "five dollars"),
+            ("05", "th", None, true, "fifth"),
         ] {
             assert_eq!(spoken(figure, ending, currency, is_head), words, "{figure}");
         }

@@ -272,6 +272,11 @@ mod tests {
             ("6'2\" tall", "6 foot 2 tall"),
             ("20 USD, 1 USD", "20 dollars, 1 dollar"),
             ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15 minutes of 30 grams, for example 3 square meters"),
+            ("1 h 05 min, 00 min, 0.5 km", "1 hour 5 minutes, 0 minutes, 0.5 kilometers"),
+            (
+                "07:30, 2026-01-05, 05/31, 05/06/2026, May 05, PIN 0042",
+                "seven thirty, January fifth, 2026, May thirty-first, May sixth, 2026, May fifth, PIN 0042",
+            ),
             ("max. 5 s", "maximum 5 seconds"),
             (
                 "2.10.3, v1.02, version v2, 10.0.0.7, 24.12.2027, 3.5",

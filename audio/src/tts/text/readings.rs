@@ -115,8 +115,18 @@ pub(super) fn degrees(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{figure} {}{scale}", plural(figure, &["degree".to_owned(), "degrees".to_owned()])))
 }
 
+/// An amount without the zeros that only fill its column: the "05" of "1 h 05 min".
+fn unpadded(figure: &str) -> &str {
+    let rest = figure.trim_start_matches('0');
+    match rest.bytes().next() {
+        None => "0",
+        Some(b'0'..=b'9') => rest,
+        Some(_) => figure,
+    }
+}
+
 pub(super) fn unit(words: &Words, found: &Match<'_>) -> Option<String> {
-    let figure = found.group(1);
+    let figure = unpadded(found.group(1));
     Some(format!("{figure} {}", plural(figure, words.units.get(found.group(2))?)))
 }
 
