@@ -27,7 +27,7 @@ fn ids(chunk: &str) -> Vec<i32> {
 
 /// Sentences of the list in which the package mistakes or spells out a word: here they are read like the second
 /// sentence.
-const SAID_OTHERWISE: [(&str, &str); 8] = [
+const SAID_OTHERWISE: [(&str, &str); 13] = [
     ("Add 250 g of flour and 2 tsp of salt.", "Add 250 grams of flour and 2 teaspoons of salt."),
     ("The room is 20 m² in size.", "The room is 20 square meters in size."),
     ("See e.g. the manual, i.e. page 12.", "See for example the manual, that is page 12."),
@@ -36,6 +36,11 @@ const SAID_OTHERWISE: [(&str, &str); 8] = [
     ("The next full moon is on Dec. 4.", "The next full moon is on December fourth."),
     ("Firmware 2.4.1 is installed.", "Firmware two point four point one is installed."),
     ("It is approx. 20 min. away.", "It is approximately 20 minutes away."),
+    ("We meet on Mon. and Thurs. from 9-11.", "We meet on Monday and Thursday from 9 to 11."),
+    ("The show ran from 1998-2003.", "The show ran from 1998 to 2003."),
+    ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
+    ("Call 555-0123 or 415-555-2671.", "Call 5 5 5, 0 1 2 3 or 4 1 5, 5 5 5, 2 6 7 1."),
+    ("The score was 3-2.", "The score was 3 to 2."),
 ];
 
 /// Every sentence of the list gives exactly the package's ids, except those above.

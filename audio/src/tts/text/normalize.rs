@@ -35,6 +35,8 @@ struct Symbol {
 const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
 const ROMAN: &str = r"((?=[IVXLC])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))";
 const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
+/// A day, as it stands behind its month.
+const DAY_OF_MONTH: &str = r"(\d{1,2})(?:st|nd|rd|th)?";
 /// The sign of a figure. That of a fraction is a word, since the fraction becomes words.
 const SIGN: &str = r"(?<![\w)%°])(?<!\d )−(?=\.?\d+(?![\d/]))";
 /// A hyphen or dash with only figures and signs up to the result.
@@ -42,12 +44,7 @@ const DIFFERENCE: &str = r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/(
 
 /// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
 fn patterns(words: &Words) -> Vec<(String, Say)> {
-    let capitalized = words.months.0.iter().map(|(short, _)| {
-        let mut chars = short.chars();
-        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-    });
-    let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
-    let months = alternatives(months.chain(["Sept".to_owned()]));
+    let months = month_names(words);
     let units = alternatives(words.units.keys().cloned());
     let titles = alternatives(words.titles.keys().cloned());
     let abbreviations = alternatives(words.abbreviations.keys().cloned());
@@ -97,7 +94,11 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
             abbreviations::month_before,
         ),
         (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
-        (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
+        (
+            format!(r"\b({months})\.? {DAY_OF_MONTH}\s?[-–]\s?{DAY_OF_MONTH}\b(?![\d:%/-]|\.\d)(,? \d{{4}}\b)?"),
+            readings::month_days,
+        ),
+        (format!(r"\b({months})\.? {DAY_OF_MONTH}\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
         (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
         (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
         (format!(r"(?<![Tt]he )(?<![Oo]ur )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
@@ -110,11 +111,11 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
         (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
         (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
-        (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
-        (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+        (r"(?<![\w.\-])(?:1-)?(?:\(\d{3}\) ?|\d{3}-)?\d{3}-\d{4}(?!\w|\.\d|-)".into(), readings::telephone),
+        (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?!\w|\.\d|/)".into(), readings::fraction),
         (DIFFERENCE.into(), |_, _| Some(" minus ".into())),
         (format!(r"(?<![\w.,])({NUMBER}) ?[-–] ?(?=({NUMBER}) is (-?{NUMBER}))"), readings::difference),
-        (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
+        (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?!\w|\.\d|-)".into(), readings::range),
         (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
         (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
         (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
@@ -178,6 +179,16 @@ impl Normalizer {
 
 fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Any month, abbreviated or not.
+fn month_names(words: &Words) -> String {
+    let capitalized = words.months.0.iter().map(|(short, _)| {
+        let mut chars = short.chars();
+        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    });
+    let names = words.months.0.iter().map(|(_, name)| name.clone());
+    alternatives(names.chain(capitalized).chain(["Sept".to_owned()]))
 }
 
 /// Any of `words`, the longest first.
@@ -257,6 +268,16 @@ mod tests {
             ("Our Sun. From Earth to the Sun.", "Our Sun. From Earth to the Sun."),
             ("Chapter IV of Henry VIII", "Chapter 4 of Henry the eighth"),
             ("555-0123", "5 5 5, 0 1 2 3"),
+            (
+                "Call 212-555-0147. Or (415) 555-0132, 1-800-555-0123.",
+                "Call 2 1 2, 5 5 5, 0 1 4 7. Or 4 1 5, 5 5 5, 0 1 3 2, 1, 8 0 0, 5 5 5, 0 1 2 3.",
+            ),
+            ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
+            ("Open 9-5. A 20-30% chance, 1-2.5, 1-2-3.", "Open 9 to 5. A 20 to 30% chance, 1-2.5, 1-2-3."),
+            (
+                "June 5-9. May 30th – 31st, 2026, from Oct. 3-5, May 3-40",
+                "June fifth to ninth. May thirtieth to thirty-first, 2026, from October third to fifth, May third-40",
+            ),
             ("1/2, 3/4, 9/11, 24/7", "one half, 3 quarters, September eleventh, 24 7"),
             ("pages 10–12", "pages 10 to 12"),
             ("6 × 7=42", "6 times 7 equals 42"),

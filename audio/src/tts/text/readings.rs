@@ -73,6 +73,12 @@ pub(super) fn month_day(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} {}{}", month(words, found.group(1))?, day(found.group(2))?, found.group(3)))
 }
 
+/// "June 5-9".
+pub(super) fn month_days(words: &Words, found: &Match<'_>) -> Option<String> {
+    let (first, last) = (day(found.group(2))?, day(found.group(3))?);
+    Some(format!("{} {first} to {last}{}", month(words, found.group(1))?, found.group(4)))
+}
+
 pub(super) fn day_month(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("the {} of {}", day(found.group(1))?, month(words, found.group(2))?))
 }
@@ -182,9 +188,11 @@ pub(super) fn roman_ordinal(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} the {}", found.group(1), numbers::ordinal(&roman(found.group(2)).to_string())))
 }
 
+/// "(415) 555-0132": each digit by name, with a pause between the groups.
 pub(super) fn telephone(_: &Words, found: &Match<'_>) -> Option<String> {
-    let spaced: Vec<String> = found.group(0).replace('-', ", ").chars().map(String::from).collect();
-    Some(spaced.join(" "))
+    let groups = found.group(0).split(['-', '(', ')', ' ']).filter(|group| !group.is_empty());
+    let spaced = groups.map(|group| group.chars().map(String::from).collect::<Vec<_>>().join(" "));
+    Some(spaced.collect::<Vec<_>>().join(", "))
 }
 
 /// A fraction up to tenths, else a date, else figures around a slash.
