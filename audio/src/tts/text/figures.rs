@@ -122,10 +122,13 @@ fn figure_words(figure: &str, ending: &str, currency: Option<char>, is_head: boo
     } else if dots == 0 {
         let ordinal = ORDINAL_ENDINGS.contains(&ending) && !all_digits(figure);
         words.push(number(if ordinal { numbers::ordinal(&plain) } else { numbers::cardinal(&plain) }));
-    } else if let Some(fraction) = plain.strip_prefix('.') {
-        words.push(number(format!("point {}", numbers::spell(fraction))));
     } else {
-        words.push(number(numbers::decimal(&plain)));
+        words.push(number(match plain.strip_prefix('.') {
+            Some(fraction) => format!("point {}", numbers::spell(fraction)),
+            None => numbers::decimal(&plain),
+        }));
+        // More than two decimals are a part of the unit, not cents.
+        words.extend(names.map(|[unit, _]| Word::Plural(unit)));
     }
     words
 }
@@ -201,6 +204,8 @@ mod tests {
             ("0.5", "", Some('$'), true, "fifty cents"),
             ("1.5", "", Some('€'), true, "one euro and fifty cents"),
             ("0.05", "", Some('$'), true, "five cents"),
+            ("3.499", "", Some('$'), true, "three point four nine nine dollars"),
+            (".001", "", Some('£'), true, "point zero zero one pounds"),
             ("2.4.1", "", None, true, "two four one"),
             (".5", "", None, true, "point five"),
             ("305", "", None, false, "three oh five"),

@@ -55,6 +55,7 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
     vec![
         (SIGN.into(), |_, _| Some("-".into())),
         (r" ?− ?".into(), |_, _| Some(" minus ".into())),
+        (r"(?<![\w)%])-(?=[$£€]\.?\d)".into(), |_, _| Some("minus ".into())),
         (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
         (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
         (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
@@ -240,6 +241,10 @@ mod tests {
             ("on 25 December", "on the twenty-fifth of December"),
             ("$1.2 million", "1.2 million dollars"),
             ("$5k", "5 thousand dollars"),
+            (
+                "-$12.50 (-£3) or −€4, -$1.2 million, $10-$5, $10 - $5",
+                "minus $12.50 (minus £3) or minus €4, minus 1.2 million dollars, $10-$5, $10 - $5",
+            ),
             ("¥200 and 1¢", "200 yen and 1 cent"),
             ("Rs. 50", "50 rupees"),
             ("-1 °C", "-1 degree Celsius"),
