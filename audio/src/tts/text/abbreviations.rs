@@ -54,13 +54,13 @@ const BEFORE_NAMES: &[(&str, &str)] = &[
 const GOES_ON: &[&str] = &["approx", "vs", "avg", "dept", "govt", "misc", "cf", "excl", "incl", "ca", "e.g", "i.e"];
 /// Abbreviated months, by their first three letters.
 pub(super) const MONTH: &str = "(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)";
-/// Words that begin a sentence more often than they follow "Oct." or "U.S." within one.
+/// Words that begin a sentence more often than they follow "Oct.", "U.S." or "St." within one.
 const OPENERS: &[&str] = &[
     "The", "A", "An", "It", "He", "She", "We", "They", "You", "I", "This", "That", "These", "Those", "There", "Then",
     "Here", "In", "On", "At", "By", "To", "From", "For", "With", "As", "If", "When", "What", "Who", "How", "Why",
     "Where", "But", "And", "So", "Or", "No", "Yes", "Not", "Please", "Do", "Did", "Is", "Are", "Was", "My", "Your",
     "His", "Her", "Its", "Our", "Their", "Let", "Now", "After", "Before", "Also", "Maybe", "Perhaps", "Today",
-    "Tomorrow", "Would", "Shall",
+    "Tomorrow", "Would", "Shall", "Turn", "Continue", "Keep", "Take", "Go",
 ];
 
 /// The abbreviations before figures, for a pattern; of those with the same beginning the longer ones first.
@@ -137,6 +137,14 @@ pub(super) fn ends_sentence(word: &str, next: &str) -> Option<bool> {
     (initials || is_short_month(word) || extra::is_day(word)).then_some(is_opener && !figure)
 }
 
+/// Whether the full stop between `word` and `next` ends a sentence behind a street, as in "12 Elm St. It closes": "St" is one
+/// behind a name or a figure, in front of a word that begins a sentence. Elsewhere it is a saint.
+pub(super) fn is_street(before: &str, word: &str, next: &str) -> bool {
+    let name = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(|c: char| !c.is_alphanumeric());
+    let named = name.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
+    word == "St" && named && OPENERS.contains(&first_word(next))
+}
+
 fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default()
 }
@@ -192,5 +200,22 @@ mod tests {
         ] {
             assert_eq!(ends_sentence(word, next), ends, "{word}. {next}");
         }
+    }
+
+    #[test]
+    fn a_street_is_no_saint() {
+        for (before, next, street) in [
+            ("12 Elm", "It closes at five", true),
+            ("It is on 42nd", "The next", true),
+            ("the shop (Elm", "Turn left", true),
+            ("Mount", "Helens is", false),
+            ("near", "Pancras", false),
+            ("It is near", "It", false),
+            ("", "Mary's", false),
+            ("", "", false),
+        ] {
+            assert_eq!(is_street(before, "St", next), street, "{before} St. {next}");
+        }
+        assert!(!is_street("12 Elm", "Dr", "It closes at five"));
     }
 }

@@ -261,6 +261,7 @@ mod tests {
             ("1-3 = mild, pages 3-5, 9-5 makes sense", "1 to 3 equals mild, pages 3 to 5, 9 to 5 makes sense"),
             ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
             ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
+            ("St. Mary's near St. Pancras, St. James St.", "Saint Mary's near Saint Pancras, Saint James Street."),
             ("No. 5, #3", "Number 5, number 3"),
             ("at no. 7, Nos. 3 and 4, nos. 1 to 2", "at number 7, Numbers 3 and 4, numbers 1 to 2"),
             (

@@ -9,7 +9,8 @@ const ENDS: &[char] = &['.', '!', '?', '…'];
 const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
 
 /// Sentences of `text`. A line break ends one, and so does an end mark followed by white space, except after a title,
-/// an initial or an abbreviation that never ends a sentence, before a small letter, or in "No. 5".
+/// an initial or an abbreviation that never ends a sentence, before a small letter, or in "No. 5". A street ends one, a saint
+/// does not: both are "St.".
 pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -37,10 +38,12 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
 
 /// Whether a period between `before` and `next` ends a sentence.
 fn ends(before: &str, next: &str, titles: &HashSet<String>) -> bool {
-    let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
+    let (earlier, word) = before.rsplit_once(' ').unwrap_or(("", before));
+    let word = word.trim_start_matches(['(', '"', '“', '\'', '‘']);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     let number = matches!(word, "No" | "Nos" | "no" | "nos") && next.starts_with(|c: char| c.is_ascii_digit());
-    !initial && !number && !titles.contains(word) && abbreviations::ends_sentence(word, next).unwrap_or(true)
+    let title = titles.contains(word) && !abbreviations::is_street(earlier, word, next);
+    !initial && !number && !title && abbreviations::ends_sentence(word, next).unwrap_or(true)
 }
 
 /// Stretches of at most `chars_max` phonemes, cut after clause marks, else between words, else anywhere.
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn sentences_end_where_they_end() {
-        let titles = HashSet::from(["Dr".to_owned()]);
+        let titles = HashSet::from(["Dr".to_owned(), "St".to_owned()]);
         let split = |text| split(text, &titles);
         assert_eq!(
             split("Dr. Smith called. \"Why?\" I do not know.\nNext"),
@@ -119,6 +122,15 @@ mod tests {
         assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
         assert_eq!(split("No. 5 is late. No. It is not."), ["No. 5 is late.", "No.", "It is not."]);
         assert_eq!(split("He is at no. 7. I said no. It is."), ["He is at no. 7.", "I said no.", "It is."]);
+        assert_eq!(
+            split("12 Elm St. It closes at five. Go to Oak St. Turn left."),
+            ["12 Elm St.", "It closes at five.", "Go to Oak St.", "Turn left."]
+        );
+        for one in
+            ["St. Mary's is shut.", "He lives in East St. Louis.", "It is near St. Pancras.", "St. James St. is shut."]
+        {
+            assert_eq!(split(one), [one]);
+        }
         assert_eq!(split("Wait... What"), ["Wait...", "What"]);
         assert_eq!(
             split("In Oct. Paris vs. Rome. It was Oct. It rained."),
