@@ -137,8 +137,8 @@ pub(super) fn ends_sentence(word: &str, next: &str) -> Option<bool> {
     (initials || is_short_month(word) || extra::is_day(word)).then_some(is_opener && !figure)
 }
 
-/// Whether the full stop between `word` and `next` ends a sentence behind a street, as in "12 Elm St. It closes": "St" is one
-/// behind a name or a figure, in front of a word that begins a sentence. Elsewhere it is a saint.
+/// Whether the full stop between `word` and `next` ends a sentence behind a street, as in "12 Elm St. It closes": "St" is
+/// one behind a name or a figure, in front of a word that begins a sentence. Elsewhere it is a saint.
 pub(super) fn is_street(before: &str, word: &str, next: &str) -> bool {
     let name = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(|c: char| !c.is_alphanumeric());
     let named = name.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());

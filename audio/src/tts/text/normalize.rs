@@ -241,10 +241,6 @@ mod tests {
             ("on 25 December", "on the twenty-fifth of December"),
             ("$1.2 million", "1.2 million dollars"),
             ("$5k", "5 thousand dollars"),
-            (
-                "-$12.50 (-£3) or −€4, -$1.2 million, $10-$5, $10 - $5",
-                "minus $12.50 (minus £3) or minus €4, minus 1.2 million dollars, $10-$5, $10 - $5",
-            ),
             ("¥200 and 1¢", "200 yen and 1 cent"),
             ("Rs. 50", "50 rupees"),
             ("-1 °C", "-1 degree Celsius"),
@@ -261,29 +257,9 @@ mod tests {
             ("1-3 = mild, pages 3-5, 9-5 makes sense", "1 to 3 equals mild, pages 3 to 5, 9 to 5 makes sense"),
             ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
             ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
-            ("St. Mary's near St. Pancras, St. James St.", "Saint Mary's near Saint Pancras, Saint James Street."),
             ("No. 5, #3", "Number 5, number 3"),
-            ("at no. 7, Nos. 3 and 4, nos. 1 to 2", "at number 7, Numbers 3 and 4, numbers 1 to 2"),
-            (
-                "vol. 3, Ch. 4, Fig. 2, fig. IV, pp. 3-5 of the 2nd ed.",
-                "volume 3, Chapter 4, Figure 2, figure IV, pages 3 to 5 of the 2nd edition.",
-            ),
-            ("Is it so? I said no.", "Is it so? I said no."),
-            ("I ate a fig. I liked it.", "I ate a fig. I liked it."),
-            ("A fig. The vol. Special ed.", "A fig. The vol. Special ed."),
-            ("Our Sun. From Earth to the Sun.", "Our Sun. From Earth to the Sun."),
             ("Chapter IV of Henry VIII", "Chapter 4 of Henry the eighth"),
             ("555-0123", "5 5 5, 0 1 2 3"),
-            (
-                "Call 212-555-0147. Or (415) 555-0132, 1-800-555-0123.",
-                "Call 2 1 2, 5 5 5, 0 1 4 7. Or 4 1 5, 5 5 5, 0 1 3 2, 1, 8 0 0, 5 5 5, 0 1 2 3.",
-            ),
-            ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
-            ("Open 9-5. A 20-30% chance, 1-2.5, 1-2-3.", "Open 9 to 5. A 20 to 30% chance, 1-2.5, 1-2-3."),
-            (
-                "June 5-9. May 30th – 31st, 2026, from Oct. 3-5, May 3-40",
-                "June fifth to ninth. May thirtieth to thirty-first, 2026, from October third to fifth, May third-40",
-            ),
             ("1/2, 3/4, 9/11, 24/7", "one half, 3 quarters, September eleventh, 24 7"),
             ("pages 10–12", "pages 10 to 12"),
             ("6 × 7=42", "6 times 7 equals 42"),
@@ -299,11 +275,6 @@ mod tests {
             ("6'2\" tall", "6 foot 2 tall"),
             ("20 USD, 1 USD", "20 dollars, 1 dollar"),
             ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15 minutes of 30 grams, for example 3 square meters"),
-            ("1 h 05 min, 00 min, 0.5 km", "1 hour 5 minutes, 0 minutes, 0.5 kilometers"),
-            (
-                "07:30, 2026-01-05, 05/31, 05/06/2026, May 05, PIN 0042",
-                "seven thirty, January fifth, 2026, May thirty-first, May sixth, 2026, May fifth, PIN 0042",
-            ),
             ("max. 5 s", "maximum 5 seconds"),
             (
                 "2.10.3, v1.02, version v2, 10.0.0.7, 24.12.2027, 3.5",
@@ -325,6 +296,53 @@ mod tests {
             ),
             ("Fig. 3 of Gen. Lee, 5 lb. of it", "Figure 3 of General Lee, 5 pounds of it"),
             ("Tue–Thu, the 1980s, 1900s, the 90s", "Tuesday to Thursday, the nineteen eighties, 1900s, the 90s"),
+        ] {
+            assert_eq!(normalizer.normalize(written), spoken, "{written}");
+        }
+    }
+
+    #[test]
+    fn an_abbreviation_that_is_a_word_needs_a_figure() {
+        let normalizer = normalizer();
+        for (written, spoken) in [
+            ("at no. 7, Nos. 3 and 4, nos. 1 to 2", "at number 7, Numbers 3 and 4, numbers 1 to 2"),
+            (
+                "vol. 3, Ch. 4, Fig. 2, fig. IV, pp. 3-5 of the 2nd ed.",
+                "volume 3, Chapter 4, Figure 2, figure IV, pages 3 to 5 of the 2nd edition.",
+            ),
+            ("Is it so? I said no.", "Is it so? I said no."),
+            ("I ate a fig. I liked it.", "I ate a fig. I liked it."),
+            ("A fig. The vol. Special ed.", "A fig. The vol. Special ed."),
+            ("Our Sun. From Earth to the Sun.", "Our Sun. From Earth to the Sun."),
+            ("St. Mary's near St. Pancras, St. James St.", "Saint Mary's near Saint Pancras, Saint James Street."),
+        ] {
+            assert_eq!(normalizer.normalize(written), spoken, "{written}");
+        }
+    }
+
+    #[test]
+    fn figures_keep_their_signs_zeros_and_ends() {
+        let normalizer = normalizer();
+        for (written, spoken) in [
+            (
+                "Call 212-555-0147. Or (415) 555-0132, 1-800-555-0123.",
+                "Call 2 1 2, 5 5 5, 0 1 4 7. Or 4 1 5, 5 5 5, 0 1 3 2, 1, 8 0 0, 5 5 5, 0 1 2 3.",
+            ),
+            ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
+            ("Open 9-5. A 20-30% chance, 1-2.5, 1-2-3.", "Open 9 to 5. A 20 to 30% chance, 1-2.5, 1-2-3."),
+            (
+                "June 5-9. May 30th – 31st, 2026, from Oct. 3-5, May 3-40",
+                "June fifth to ninth. May thirtieth to thirty-first, 2026, from October third to fifth, May third-40",
+            ),
+            ("1 h 05 min, 00 min, 0.5 km", "1 hour 5 minutes, 0 minutes, 0.5 kilometers"),
+            (
+                "07:30, 2026-01-05, 05/31, 05/06/2026, May 05, PIN 0042",
+                "seven thirty, January fifth, 2026, May thirty-first, May sixth, 2026, May fifth, PIN 0042",
+            ),
+            (
+                "-$12.50 (-£3) or −€4, -$1.2 million, $10-$5, $10 - $5",
+                "minus $12.50 (minus £3) or minus €4, minus 1.2 million dollars, $10-$5, $10 - $5",
+            ),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");
         }

@@ -9,8 +9,8 @@ const ENDS: &[char] = &['.', '!', '?', '…'];
 const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
 
 /// Sentences of `text`. A line break ends one, and so does an end mark followed by white space, except after a title,
-/// an initial or an abbreviation that never ends a sentence, before a small letter, or in "No. 5". A street ends one, a saint
-/// does not: both are "St.".
+/// an initial or an abbreviation that never ends a sentence, before a small letter, or in "No. 5". A street ends one, a
+/// saint does not: both are "St.".
 pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
