@@ -38,7 +38,8 @@ impl Transcription {
     }
 
     /// Of the text that a recogniser on another machine has written for this sound, in `decode_us`. Whisper's habits are undone:
-    /// a repeated wake phrase, and sentences of the prompt. It tells no probabilities, so its texts count as certain.
+    /// a repeated wake phrase, and sentences of the prompt at the end. (It is not asked once more with another prompt, which would
+    /// tell an echo in the middle from what was said.) It tells no probabilities, so its texts count as certain.
     pub fn written_elsewhere(text: &str, pcm: &[i16], options: &Options, decode_us: u64) -> Self {
         let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         text.retain(|letter| !letter.is_control());
@@ -47,7 +48,7 @@ impl Transcription {
                 text.truncate(first);
             }
             if let Some(set) = options.sentences() {
-                Tails::Usual.cut_echo(&mut text, prompt::sentences(&options.wake_phrases), set);
+                Tails::Usual.cut_echo_at_end(&mut text, &options.wake_phrases, set);
             }
         }
         let is_speech = text.chars().any(char::is_alphanumeric);
@@ -93,7 +94,20 @@ mod tests {
         assert_eq!((nothing.text.as_str(), nothing.heard, nothing.no_speech_probability), ("", Heard::NoSpeech, 1.0));
         assert_eq!(written("Hey Mentra. Hey Mentra. Hey Mentra.").text, "Hey Mentra.");
         assert_eq!(written("Stop the timer. Hey Mentra, good morning.").text, "Stop the timer.");
+        assert_eq!(written("The train was late again. Hey Mentra, good morning.").heard, Heard::NoSpeech);
         assert!(options().prompt().contains("Hey Mentra"));
         assert_eq!(Options { without_prompt: true, ..options() }.prompt(), "");
+    }
+
+    #[test]
+    fn words_of_the_prompt_with_others_around_them_were_said() {
+        for text in [
+            "Hey Mentra, good morning, what's on my calendar?",
+            "Hey Mentra, good morning. What's on my calendar?",
+            "Hey Mentra, tell Ann good morning.",
+            "Good morning.",
+        ] {
+            assert_eq!(Transcription::written_elsewhere(text, &[0; 32_000], &options(), 7).text, text);
+        }
     }
 }

@@ -209,17 +209,62 @@ impl Tails {
         let kept = text.rfind(['.', '!', '?']).map_or_else(|| text.trim_end_matches([' ', ',']).len(), |end| end + 1);
         text.truncate(kept);
     }
+
+    /// Removes sentences of the prompt that a text ends in, each a wake phrase with a sentence end, and the one in front of them.
+    /// With words behind it such a sentence may be what was said. If nothing precedes them, the first wake phrase stays.
+    pub(super) fn cut_echo_at_end(self, text: &mut String, phrases: &[String], set: &Sentences) {
+        let phrases = prompted(phrases);
+        while let Some((begin, phrase)) = self.echo_at_end(text, &phrases, set) {
+            text.truncate(if begin == 0 { phrase } else { begin });
+            let front = self.front(phrases.len(), set);
+            let begin = last_sentence(text);
+            if front.is_some_and(|front| are_same(text.get(begin..).unwrap_or_default(), front)) {
+                text.truncate(begin);
+            }
+        }
+    }
+
+    /// Where the last sentence of a text begins, and the bytes from there to the end of its wake phrase, if it is a phrase with
+    /// one of the sentence ends.
+    fn echo_at_end(self, text: &str, phrases: &[Vec<String>], set: &Sentences) -> Option<(usize, usize)> {
+        let begin = last_sentence(text);
+        let sentence = text.get(begin..)?;
+        let spoken: Vec<(usize, String)> = words(sentence).collect();
+        let ends = self.all(set).into_iter().take(phrases.len());
+        let ends: Vec<Vec<String>> = ends.map(|end| words(end).map(|(_, letters)| letters).collect()).collect();
+        let is_end =
+            |rest: &[(usize, String)]| ends.iter().any(|end| end.len() == rest.len() && begins_with(rest, end));
+        let is_echoed =
+            |phrase: &&Vec<String>| begins_with(&spoken, phrase) && spoken.get(phrase.len()..).is_some_and(is_end);
+        let phrase = phrases.iter().find(is_echoed)?;
+        let (end, _) = spoken.get(phrase.len().checked_sub(1)?)?;
+        Some((begin, sentence.get(..*end)?.trim_end_matches(',').len()))
+    }
+}
+
+/// Where the last sentence of a text begins.
+fn last_sentence(text: &str) -> usize {
+    let is_end = |letter: char| matches!(letter, '.' | '!' | '?' | '…');
+    let whole = text.trim_end_matches(|letter: char| is_end(letter) || letter.is_whitespace());
+    whole.rmatch_indices(is_end).next().map_or(0, |(at, end)| at + end.len())
+}
+
+/// Whether the words are the same.
+fn are_same(one: &str, other: &str) -> bool {
+    let letters = |text| words(text).map(|(_, letters)| letters);
+    letters(one).eq(letters(other))
+}
+
+/// The words of the phrases that are put into a prompt.
+fn prompted(phrases: &[String]) -> Vec<Vec<String>> {
+    let phrases = phrases.iter().filter_map(|phrase| as_written(phrase)).take(PHRASES_MAX);
+    phrases.map(|phrase| words(&phrase).map(|(_, letters)| letters).collect()).collect()
 }
 
 /// If a text is only prompted phrases, or the same words after one of them, repeated: its first occurrence. If the text
 /// is `capped`, the last occurrence may be incomplete.
 pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool) -> Option<&'a str> {
-    let phrases: Vec<Vec<String>> = phrases
-        .iter()
-        .filter_map(|phrase| as_written(phrase))
-        .take(PHRASES_MAX)
-        .map(|phrase| words(&phrase).map(|(_, letters)| letters).collect())
-        .collect();
+    let phrases = prompted(phrases);
     let words: Vec<(usize, String)> = words(text).collect();
     let kept = phrases_only(&words, &phrases, capped).or_else(|| repeated(&words, &phrases, capped))?;
     words.get(kept.checked_sub(1)?).and_then(|(end, _)| text.get(..*end))
@@ -428,6 +473,26 @@ mod tests {
         ] {
             let mut text = text.to_owned();
             Tails::Other.cut_echo(&mut text, count, &ENGLISH);
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn only_sentences_of_the_prompt_at_the_end_of_a_text_are_cut_there() {
+        let phrases = ["hey mentra", "ok mentra"].map(str::to_owned);
+        for (text, expected) in [
+            ("Stop the timer. Hey Mentra, good morning.", "Stop the timer."),
+            ("Stop the timer! Okay, Mentra. OK Mentra, Thank you very much", "Stop the timer! Okay, Mentra."),
+            ("Hey Mentra, good morning. OK Mentra, thank you very much.", "Hey Mentra"),
+            ("The old bridge... The train was late again. Hey Mentra, good morning.", "The old bridge..."),
+            ("Hey Mentra, good morning, stop the timer.", "Hey Mentra, good morning, stop the timer."),
+            ("Hey Mentra, the sky is blue.", "Hey Mentra, the sky is blue."),
+            ("Say hey Mentra, good morning.", "Say hey Mentra, good morning."),
+            ("The train was late again.", "The train was late again."),
+            ("", ""),
+        ] {
+            let mut text = text.to_owned();
+            Tails::Usual.cut_echo_at_end(&mut text, &phrases, &ENGLISH);
             assert_eq!(text, expected);
         }
     }
