@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use chat_models::{
-    audio_api::{AudioApi, Failed, Settings, SoundForm, Speech},
+    audio_api::{AudioApi, Failed, Settings, Sound, SoundForm, Speech},
     auth::Key,
     http::SetupError,
 };
@@ -40,9 +40,9 @@ async fn requests_are_those_of_the_reference() {
     let text = api.transcribe(b"RIFF-planted".to_vec(), Some("de"), "Hey Mentra, good morning.").await;
     assert_eq!(text.as_deref(), Ok("What time is it?"));
     assert_eq!(api.transcribe(vec![0], None, "").await.as_deref(), Ok("Hello."));
-    assert_eq!(api.speak(speech(SoundForm::Pcm)).await.as_deref(), Ok(&b"abcd"[..]));
+    assert_eq!(api.speak(speech(SoundForm::Pcm)).await, Ok(Sound::Samples(b"abcd".to_vec())));
     let plain = Speech { voice: None, speed: 1.0, ..speech(SoundForm::Wav) };
-    assert_eq!(api.speak(plain).await.as_deref(), Ok(&b"RIFF"[..]));
+    assert_eq!(api.speak(plain).await, Ok(Sound::File(b"RIFF".to_vec())));
 
     let asked = server.requests.lock().expect("unpoisoned").clone();
     assert!(asked.iter().all(|asked| asked.contains(&format!("authorization: Bearer {KEY}"))), "{asked:?}");

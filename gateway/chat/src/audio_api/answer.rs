@@ -2,10 +2,28 @@
 
 use serde_json::{Map, Value};
 
-use super::Failed;
+use super::{Failed, Sound, SoundForm};
 
 /// Longest text of one utterance: 30 s of fast speech have some 600 bytes in Latin letters.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
+/// Content types of sound files.
+const FILE_TYPES: [&str; 13] = [
+    "application/ogg",
+    "audio/aac",
+    "audio/flac",
+    "audio/mp3",
+    "audio/mpeg",
+    "audio/ogg",
+    "audio/opus",
+    "audio/vnd.wave",
+    "audio/wav",
+    "audio/wave",
+    "audio/webm",
+    "audio/x-flac",
+    "audio/x-wav",
+];
+/// The first bytes of sound files. An MP3 file without a tag has none: it begins as samples may.
+const FILE_MAGICS: [&[u8]; 4] = [b"RIFF", b"ID3", b"OggS", b"fLaC"];
 
 /// The text of an answer to `audio/transcriptions`: `{"text": "…"}`. Other fields, such as times of words, are ignored.
 pub(super) fn text(body: &[u8]) -> Result<String, Failed> {
@@ -20,8 +38,9 @@ pub(super) fn text(body: &[u8]) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// The sound of an answer to `audio/speech`.
-pub(super) fn sound(content_type: &str, body: Vec<u8>) -> Result<Vec<u8>, Failed> {
+/// The sound of an answer to `audio/speech`, of which samples were asked for, or a file. Samples are only what nothing says is a
+/// file: one that is played as samples is noise at full scale.
+pub(super) fn sound(form: SoundForm, content_type: &str, body: Vec<u8>) -> Result<Sound, Failed> {
     // An error with status 200, or a page of a proxy, would be heard as noise.
     if content_type.starts_with("text/") || content_type.contains("json") {
         return Err(Failed::Answer("is text in place of sound"));
@@ -29,7 +48,9 @@ pub(super) fn sound(content_type: &str, body: Vec<u8>) -> Result<Vec<u8>, Failed
     if body.is_empty() {
         return Err(Failed::Answer("is empty"));
     }
-    Ok(body)
+    let kind = content_type.split(';').next().unwrap_or_default().trim_end();
+    let is_file = FILE_TYPES.contains(&kind) || FILE_MAGICS.iter().any(|magic| body.starts_with(magic));
+    Ok(if form == SoundForm::Pcm && !is_file { Sound::Samples(body) } else { Sound::File(body) })
 }
 
 #[cfg(test)]
@@ -52,12 +73,29 @@ mod tests {
 
     #[test]
     fn text_and_nothing_are_no_sound() {
-        assert_eq!(sound("audio/pcm", vec![1, 2]), Ok(vec![1, 2]));
-        assert_eq!(sound("", vec![1, 2]), Ok(vec![1, 2]));
         for (kind, body) in
             [("audio/wav", vec![]), ("application/json; charset=utf-8", vec![1]), ("text/html", vec![1])]
         {
-            assert!(sound(kind, body).is_err(), "{kind}");
+            assert!(sound(SoundForm::Wav, kind, body).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_file_in_place_of_samples_is_known_by_its_type_or_its_first_bytes() {
+        for (form, kind, body, is_file) in [
+            (SoundForm::Pcm, "audio/pcm", b"\x01\x02".as_slice(), false),
+            (SoundForm::Pcm, "", b"\x01\x02", false),
+            (SoundForm::Pcm, "application/octet-stream", b"\xff\xfb\x00\x00", false),
+            (SoundForm::Pcm, "audio/mpeg", b"\xff\xfb\x00\x00", true),
+            (SoundForm::Pcm, "audio/ogg; codecs=opus", b"\x01\x02", true),
+            (SoundForm::Pcm, "audio/pcm", b"RIFF", true),
+            (SoundForm::Pcm, "", b"ID3\x04", true),
+            (SoundForm::Pcm, "application/octet-stream", b"OggS", true),
+            (SoundForm::Pcm, "audio/pcm", b"fLaC", true),
+            (SoundForm::Wav, "audio/pcm", b"\x01\x02", true),
+        ] {
+            let expected = if is_file { Sound::File(body.to_vec()) } else { Sound::Samples(body.to_vec()) };
+            assert_eq!(sound(form, kind, body.to_vec()), Ok(expected), "{kind} {body:?}");
         }
     }
 }

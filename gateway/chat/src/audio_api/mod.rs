@@ -68,6 +68,15 @@ pub struct Speech<'a> {
     pub form: SoundForm,
 }
 
+/// The sound of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sound {
+    /// Bare samples, as of [`SoundForm::Pcm`].
+    Samples(Vec<u8>),
+    /// A sound file, of any format.
+    File(Vec<u8>),
+}
+
 /// Why a request failed. The message contains no key, no address and no word of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failed {
@@ -152,12 +161,11 @@ impl AudioApi {
         answer::text(&self.answer(request, TEXT_ANSWER_BYTES_MAX).await?.1)
     }
 
-    /// The sound of a text: bytes in the requested form, or, from servers that ignore it, in one that begins with a magic of
-    /// its own.
+    /// The sound of a text, in the requested form or, from servers that ignore it, in a file.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn speak(&self, speech: Speech<'_>) -> Result<Vec<u8>, Failed> {
+    pub async fn speak(&self, speech: Speech<'_>) -> Result<Sound, Failed> {
         let form = match speech.form {
             SoundForm::Pcm => "pcm",
             SoundForm::Wav => "wav",
@@ -172,7 +180,7 @@ impl AudioApi {
         }
         let request = self.client.post(self.url("audio/speech")).json(&body);
         let (kind, bytes) = self.answer(request, SOUND_ANSWER_BYTES_MAX).await?;
-        answer::sound(&kind, bytes)
+        answer::sound(speech.form, &kind, bytes)
     }
 
     fn url(&self, path: &str) -> Url {

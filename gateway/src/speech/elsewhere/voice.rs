@@ -13,7 +13,7 @@ use audio::{
     sound_file,
     tts::{CLAUSE_CHARS_MAX, Voice},
 };
-use chat_models::audio_api::{AudioApi, SoundForm, Speech};
+use chat_models::audio_api::{AudioApi, Sound, SoundForm, Speech};
 
 use super::{
     RemoteEngine, SPEECH, Unanswered, command, language,
@@ -113,7 +113,7 @@ impl Speak for OtherVoice {
             return Err(Unanswered::Failed(format!("a clause has more than {CLAUSE_CHARS_MAX} characters")));
         }
         let spoken = async {
-            let bytes = match &self.engine {
+            let sound = match &self.engine {
                 Engine::Server { api, voice, form } => {
                     let speech =
                         Speech { text: &clause.text, voice: voice.as_deref(), speed: clause.speed, form: *form };
@@ -123,32 +123,31 @@ impl Speak for OtherVoice {
                     let language = language::of(&clause.text, &clause.language);
                     // Each line would be a sound of its own.
                     let text = clause.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    command::run(command, &language, &text, *deadline).await?
+                    Sound::File(command::run(command, &language, &text, *deadline).await?)
                 }
             };
-            let form = match &self.engine {
-                Engine::Server { form, .. } => *form,
-                Engine::Program { .. } => SoundForm::Wav,
-            };
-            samples(&bytes, form)
+            samples(&sound)
         };
         self.asked.ask(false, &clause.hushed, spoken)
     }
 }
 
-/// Samples at [`Voice::RATE_HZ`]. A server that sends a file in place of bare samples is understood.
-fn samples(bytes: &[u8], form: SoundForm) -> Result<Vec<i16>, String> {
-    if form == SoundForm::Pcm && !bytes.starts_with(b"RIFF") {
-        let (pairs, rest) = bytes.as_chunks::<2>();
-        if !rest.is_empty() {
-            return Err("the sound ends in half a sample".to_owned());
+/// Samples at [`Voice::RATE_HZ`], which is that of bare ones.
+fn samples(sound: &Sound) -> Result<Vec<i16>, String> {
+    let bytes = match sound {
+        Sound::Samples(bytes) => bytes,
+        Sound::File(bytes) => {
+            return sound_file::decode(bytes, Voice::RATE_HZ, CLAUSE_S_MAX).map_err(|error| error.to_string());
         }
-        if pairs.len() as u64 > u64::from(Voice::RATE_HZ) * u64::from(CLAUSE_S_MAX) {
-            return Err(sound_file::Error::TooLong { seconds_max: CLAUSE_S_MAX }.to_string());
-        }
-        return Ok(pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect());
+    };
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err("the sound ends in half a sample".to_owned());
     }
-    sound_file::decode(bytes, Voice::RATE_HZ, CLAUSE_S_MAX).map_err(|error| error.to_string())
+    if pairs.len() as u64 > u64::from(Voice::RATE_HZ) * u64::from(CLAUSE_S_MAX) {
+        return Err(sound_file::Error::TooLong { seconds_max: CLAUSE_S_MAX }.to_string());
+    }
+    Ok(pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect())
 }
 
 /// What the mouths of all devices speak with.

@@ -15,6 +15,9 @@ use super::{
 
 const PATIENT: Duration = Duration::from_secs(60);
 const GERMAN: &str = "Der Timer ist auf zehn Minuten gestellt.";
+/// MP3 files of tones, without and with a tag at the beginning.
+const TONES: &[u8] = include_bytes!("../../../../audio/tests/data/tones-mono-22050-vbr.mp3");
+const TAGGED_TONES: &[u8] = include_bytes!("../../../../audio/tests/data/tones-stereo-44100.mp3");
 /// What the product's own voice says in these tests.
 const OWN: [i16; 3] = [1, 2, 3];
 
@@ -94,17 +97,21 @@ fn what_nobody_else_can_say_the_products_voice_says() {
     odd_rate[24..28].copy_from_slice(&7_u32.to_le_bytes());
     let mut half_header = file.clone();
     half_header.truncate(30);
-    for (body, form) in [
-        (odd_rate, SoundForm::Wav),
-        (half_header, SoundForm::Wav),
-        (b"<!doctype html>".to_vec(), SoundForm::Wav),
-        (vec![1, 2, 3], SoundForm::Pcm),
-        (vec![0; 2 * 24_000 * 61], SoundForm::Pcm),
-        (vec![0; 7 << 20], SoundForm::Pcm),
+    for (kind, body, form) in [
+        ("audio/wav", odd_rate, SoundForm::Wav),
+        ("audio/wav", half_header, SoundForm::Wav),
+        ("audio/wav", b"<!doctype html>".to_vec(), SoundForm::Wav),
+        ("audio/pcm", vec![1, 2, 3], SoundForm::Pcm),
+        ("audio/pcm", vec![0; 2 * 24_000 * 61], SoundForm::Pcm),
+        ("audio/pcm", vec![0; 7 << 20], SoundForm::Pcm),
+        // Formats that are not understood, in place of samples.
+        ("audio/ogg", b"OggS".repeat(1_000), SoundForm::Pcm),
+        ("audio/pcm", b"fLaC".repeat(1_000), SoundForm::Pcm),
+        ("audio/mpeg", vec![1; 4_000], SoundForm::Pcm),
     ] {
         // A second request would be seen.
         let again = Answer::Sends(200, "audio/wav", file.clone());
-        let (speaker, requests) = server(vec![Answer::Sends(200, "audio/wav", body), again], form);
+        let (speaker, requests) = server(vec![Answer::Sends(200, kind, body), again], form);
         let voices = voices(speaker, Texts::Languages);
         assert_eq!(say(&voices, clause(GERMAN, "de")), Some(OWN.to_vec()));
         assert_eq!(say(&voices, clause(GERMAN, "de")), Some(OWN.to_vec()), "it rests");
@@ -123,6 +130,11 @@ fn sound_that_breaks_off_is_said_as_far_as_it_goes_and_a_file_in_place_of_sample
     let (speaker, _requests) =
         server(vec![Answer::Sends(200, "audio/pcm", file[..44 + 2_000].to_vec())], SoundForm::Pcm);
     assert_eq!(say(&voices(speaker, Texts::All), clause("Good morning.", "en")), Some(vec![500; 1_000]));
+    for (kind, file) in [("audio/mpeg", TONES), ("application/octet-stream", TAGGED_TONES)] {
+        let (speaker, _requests) = server(vec![Answer::Sends(200, kind, file.to_vec())], SoundForm::Pcm);
+        let said = say(&voices(speaker, Texts::All), clause("Good morning.", "en"));
+        assert_eq!(said, Some(sound_file::decode(file, Voice::RATE_HZ, 10).unwrap()), "{kind}");
+    }
 }
 
 #[test]
