@@ -174,26 +174,29 @@ impl Voices {
     /// Too many wait; `reply` is not called.
     pub(crate) fn say(
         &self,
-        (owner, urgency): (Owner, Urgency),
+        place: (Owner, Urgency),
         clause: Clause,
-        reply: impl FnOnce(Synthesis) + Send + 'static,
+        reply: impl FnOnce(Synthesis) + Clone + Send + 'static,
     ) -> Result<(), Full> {
         let Some(other) = self.other.clone().filter(|other| other.is_for(&clause)) else {
-            return self.say_ourselves((owner, urgency), clause, reply);
+            return self.say_ourselves(place, clause, reply);
         };
-        let (this, compute) = (self.clone(), other.compute.clone());
-        compute.submit_for(owner, urgency, move || {
-            if clause.hushed.load(Ordering::Relaxed) {
+        let (compute, (owner, urgency)) = (other.compute.clone(), place);
+        let (this, to_say, to_reply) = (self.clone(), clause.clone(), reply.clone());
+        let submitted = compute.submit_for(owner, urgency, move || {
+            if to_say.hushed.load(Ordering::Relaxed) {
                 return;
             }
             let began_us = clock::mono_us();
-            match other.speak(&clause) {
-                Ok(pcm) => reply(Synthesis { pcm: Some(pcm), began_us }),
+            match other.speak(&to_say) {
+                Ok(pcm) => to_reply(Synthesis { pcm: Some(pcm), began_us }),
                 Err(Unanswered::GivenUp) => {}
                 // It was logged where it arose.
-                Err(Unanswered::Rests | Unanswered::Failed(_)) => this.say_instead((owner, urgency), clause, reply),
+                Err(Unanswered::Rests | Unanswered::Failed(_)) => this.say_instead(place, to_say, to_reply),
             }
-        })
+        });
+        // The own voice has a queue of its own.
+        submitted.or_else(|Full| self.say_ourselves(place, clause, reply))
     }
 
     fn say_ourselves(
@@ -207,21 +210,13 @@ impl Voices {
     }
 
     /// On a thread that has failed to have it said elsewhere: the reply is owed.
-    fn say_instead(&self, place: (Owner, Urgency), clause: Clause, reply: impl FnOnce(Synthesis) + Send + 'static) {
-        // Both jobs may hold it, and one of them takes it.
-        let reply = Arc::new(std::sync::Mutex::new(Some(reply)));
-        let owed = reply.clone();
-        let take = |reply: &std::sync::Mutex<Option<_>>| {
-            reply.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-        };
-        let submitted = self.say_ourselves(place, clause, move |said| {
-            if let Some(reply) = take(&owed) {
-                reply(said);
-            }
-        });
-        if submitted.is_err()
-            && let Some(reply) = take(&reply)
-        {
+    fn say_instead(
+        &self,
+        place: (Owner, Urgency),
+        clause: Clause,
+        reply: impl FnOnce(Synthesis) + Clone + Send + 'static,
+    ) {
+        if self.say_ourselves(place, clause, reply.clone()).is_err() {
             reply(Synthesis { pcm: None, began_us: clock::mono_us() });
         }
     }

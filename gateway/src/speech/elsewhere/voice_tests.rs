@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::mpsc::{Receiver, sync_channel},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
     time::Duration,
 };
 
@@ -153,20 +153,44 @@ fn a_hushed_clause_is_neither_waited_for_nor_heard() {
     assert_eq!((usage.answered, usage.failed, usage.rests_s), (0, 0, None));
 }
 
-#[test]
-fn where_nobody_has_room_the_clause_is_reported_as_unsaid() {
-    let mut voices = voices(program("exit 1"), Texts::All);
-    // A pool whose only place is taken.
-    voices.compute = Compute::start("test", 1, 1).unwrap();
+/// A pool whose only place is taken until the sender is used.
+fn taken() -> (Compute, SyncSender<()>) {
+    let compute = Compute::start("test", 1, 1).unwrap();
     let (begun, has_begun) = sync_channel(1);
     let (release, released) = sync_channel::<()>(1);
     let wait = move || {
         begun.send(()).unwrap();
         released.recv().unwrap();
     };
-    voices.compute.submit(Urgency::Now, wait).unwrap();
+    compute.submit(Urgency::Now, wait).unwrap();
     has_begun.recv().unwrap();
-    voices.compute.submit(Urgency::Now, || {}).unwrap();
+    compute.submit(Urgency::Now, || {}).unwrap();
+    (compute, release)
+}
+
+#[test]
+fn where_nobody_has_room_the_clause_is_reported_as_unsaid() {
+    let mut voices = voices(program("exit 1"), Texts::All);
+    let (compute, release) = taken();
+    voices.compute = compute;
     assert_eq!(say(&voices, clause("Good morning.", "en")), None);
     release.send(()).unwrap();
+}
+
+#[test]
+fn where_the_other_voice_has_no_room_the_products_voice_says_it() {
+    let other = Other { speaker: program("exit 1"), texts: Texts::All };
+    let mut other = OtherVoice::new(&other, Arc::default()).unwrap();
+    let (compute, release) = taken();
+    other.compute = compute;
+    let mut voices =
+        Voices { own: Arc::new(Own), compute: Compute::start("test", 1, 8).unwrap(), other: Some(Arc::new(other)) };
+    assert_eq!(say(&voices, clause("Good morning.", "en")), Some(OWN.to_vec()));
+    let (compute, release_own) = taken();
+    voices.compute = compute;
+    let place = (Owner::unique(), Urgency::Now);
+    let refused = voices.say(place, clause("Good morning.", "en"), |_| panic!("nobody has room"));
+    assert!(refused.is_err());
+    release.send(()).unwrap();
+    release_own.send(()).unwrap();
 }
