@@ -39,8 +39,15 @@ impl Transcription {
 
     /// Of the text that a recogniser on another machine has written for this sound, in `decode_us`. Whisper's habits are undone:
     /// a repeated wake phrase, and sentences of the prompt at the end. (It is not asked once more with another prompt, which would
-    /// tell an echo in the middle from what was said.) It tells no probabilities, so its texts count as certain.
-    pub fn written_elsewhere(text: &str, pcm: &[i16], options: &Options, decode_us: u64) -> Self {
+    /// tell an echo in the middle from what was said.) It tells no probabilities, so its texts count as certain. `detected`: the
+    /// language that it told, where it was to detect that.
+    pub fn written_elsewhere(
+        text: &str,
+        detected: Option<Language>,
+        pcm: &[i16],
+        options: &Options,
+        decode_us: u64,
+    ) -> Self {
         let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         text.retain(|letter| !letter.is_control());
         if !options.without_prompt {
@@ -52,10 +59,15 @@ impl Transcription {
             }
         }
         let is_speech = text.chars().any(char::is_alphanumeric);
+        let language = match options.spoken {
+            Some(Spoken::Is(language)) => Some(language),
+            Some(Spoken::Detected) | None => detected,
+        };
         Self {
             text: if is_speech { text } else { String::new() },
             no_speech_probability: if is_speech { 0.0 } else { 1.0 },
             decode_us,
+            language,
             ..Self::without_text(if is_speech { Heard::Speech } else { Heard::NoSpeech }, audio_us(pcm))
         }
     }
@@ -83,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_text_from_elsewhere_is_one_clean_line() {
-        let written = |text: &str| Transcription::written_elsewhere(text, &[0; 32_000], &options(), 7);
+        let written = |text: &str| Transcription::written_elsewhere(text, None, &[0; 32_000], &options(), 7);
         let said = written(" Hey Mentra,\n what time\u{7} is it? ");
         assert_eq!(
             (said.text.as_str(), said.heard, said.confidence()),
@@ -107,7 +119,22 @@ mod tests {
             "Hey Mentra, tell Ann good morning.",
             "Good morning.",
         ] {
-            assert_eq!(Transcription::written_elsewhere(text, &[0; 32_000], &options(), 7).text, text);
+            assert_eq!(Transcription::written_elsewhere(text, None, &[0; 32_000], &options(), 7).text, text);
+        }
+    }
+
+    #[test]
+    fn a_text_from_elsewhere_has_the_language_that_was_told_there_or_from_there() {
+        let (german, italian) = (Language::of("de"), Language::of("it"));
+        for (spoken, detected, expected) in [
+            (german.map(Spoken::Is), None, german),
+            (german.map(Spoken::Is), italian, german),
+            (Some(Spoken::Detected), italian, italian),
+            (Some(Spoken::Detected), None, None),
+        ] {
+            let options = Options { spoken, ..options() };
+            let heard = Transcription::written_elsewhere("Ja.", detected, &[0; 32_000], &options, 7);
+            assert_eq!(heard.language, expected, "{spoken:?} {detected:?}");
         }
     }
 }

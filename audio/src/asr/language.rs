@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Longest name of a language: "haitian creole" has 14 bytes.
+const NAME_BYTES_MAX: usize = 24;
+
 /// One of Whisper's languages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Language(i32);
@@ -27,6 +30,15 @@ impl Language {
         let code = code.to_ascii_lowercase();
         let plain = (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase());
         plain.then(|| whisper_rs::get_lang_id(&code)).flatten().map(Self)
+    }
+
+    /// The language that a recogniser on another machine names: by a code or tag, or in English ("German").
+    pub fn named(name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        // As above.
+        let plain =
+            lower.len() <= NAME_BYTES_MAX && lower.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ');
+        Self::of(name).or_else(|| plain.then(|| whisper_rs::get_lang_id(&lower)).flatten().map(Self))
     }
 
     /// A number of whisper.cpp.
@@ -93,6 +105,12 @@ mod tests {
         }
         for tag in ["", "xx", "german", "d\0", "auto", "klingon!!", "--"] {
             assert_eq!(Language::of(tag), None, "{tag}");
+        }
+        for (name, code) in [("german", "de"), ("Haitian Creole", "ht"), ("it", "it"), ("pt-BR", "pt")] {
+            assert_eq!(Language::named(name).map(Language::code), Some(code), "{name}");
+        }
+        for name in ["", "klingon", "german\0", "deutsch!", &"german".repeat(9)] {
+            assert_eq!(Language::named(name), None, "{name}");
         }
         let names = ["en", "de", "es", "ru"].map(|code| Language::of(code).map(Language::name).unwrap_or_default());
         assert_eq!(names, ["English", "German", "Spanish", "Russian"]);

@@ -106,7 +106,8 @@ pub struct Transcription {
     pub context: u32,
     /// Whether a first decoding looped and the full context was used.
     pub retried: bool,
-    /// What was spoken: as it was told, or as it was detected. `None` when nothing was computed.
+    /// What was spoken: as it was told, or as it was detected. `None` when nothing was computed, or by a recogniser on another
+    /// machine that does not tell what it detects.
     pub language: Option<Language>,
 }
 

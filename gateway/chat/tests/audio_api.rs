@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use chat_models::{
-    audio_api::{AudioApi, Failed, Settings, Sound, SoundForm, Speech},
+    audio_api::{AudioApi, Failed, Settings, Sound, SoundForm, Speech, Transcript},
     auth::Key,
     http::SetupError,
 };
@@ -20,6 +20,15 @@ fn api(server: &Server, deadline: Duration) -> AudioApi {
     AudioApi::new(Settings { base_url, model, key: Some(key), deadline }).expect("a client")
 }
 
+fn transcript(text: &str, language: Option<&str>) -> Transcript {
+    Transcript { text: text.to_owned(), language: language.map(str::to_owned) }
+}
+
+/// Whether a request wants its answer in this form.
+fn is_asked_for(request: &str, form: &str) -> bool {
+    request.contains(&format!("name=\"response_format\"\r\n\r\n{form}\r\n"))
+}
+
 const PATIENT: Duration = Duration::from_secs(60);
 const BRIEF: Duration = Duration::from_millis(200);
 
@@ -31,15 +40,15 @@ fn speech(form: SoundForm) -> Speech<'static> {
 async fn requests_are_those_of_the_reference() {
     let server = serve(vec![
         status("200 OK", "content-type: application/json\r\n", r#"{"text": "What time is it?"}"#),
-        status("200 OK", "content-type: application/json\r\n", r#"{"text": "Hello."}"#),
+        status("200 OK", "content-type: application/json\r\n", r#"{"text": "Hello.", "language": "english"}"#),
         status("200 OK", "content-type: audio/pcm\r\n", "abcd"),
         status("200 OK", "content-type: audio/wav\r\n", "RIFF"),
     ])
     .await;
     let api = api(&server, PATIENT);
-    let text = api.transcribe(b"RIFF-planted".to_vec(), Some("de"), "Hey Mentra, good morning.").await;
-    assert_eq!(text.as_deref(), Ok("What time is it?"));
-    assert_eq!(api.transcribe(vec![0], None, "").await.as_deref(), Ok("Hello."));
+    let heard = api.transcribe(b"RIFF-planted".to_vec(), Some("de"), "Hey Mentra, good morning.").await;
+    assert_eq!(heard, Ok(transcript("What time is it?", None)));
+    assert_eq!(api.transcribe(vec![0], None, "").await, Ok(transcript("Hello.", Some("english"))));
     assert_eq!(api.speak(speech(SoundForm::Pcm)).await, Ok(Sound::Samples(b"abcd".to_vec())));
     let plain = Speech { voice: None, speed: 1.0, ..speech(SoundForm::Wav) };
     assert_eq!(api.speak(plain).await, Ok(Sound::File(b"RIFF".to_vec())));
@@ -57,6 +66,7 @@ async fn requests_are_those_of_the_reference() {
         assert!(asked[0].to_lowercase().contains(part), "{part} in {}", asked[0]);
     }
     assert!(!asked[1].contains("\"language\"") && !asked[1].contains("\"prompt\""), "{}", asked[1]);
+    assert!(is_asked_for(&asked[1], "verbose_json"), "{}", asked[1]);
     let body = |index: usize| {
         let (head, body) = asked[index].split_once("\r\n\r\n").expect("a body");
         assert!(head.starts_with("POST /v1/audio/speech HTTP/1.1\r\n"), "{head}");
@@ -66,6 +76,22 @@ async fn requests_are_those_of_the_reference() {
     assert_eq!(body(2), wanted);
     let wanted = serde_json::json!({"model": "some-model", "input": "Guten Tag.", "response_format": "wav"});
     assert_eq!(body(3), wanted);
+}
+
+#[tokio::test]
+async fn a_server_that_tells_no_language_is_asked_for_the_text_alone_from_then_on() {
+    let hello = || status("200 OK", "content-type: application/json\r\n", r#"{"text": "Hello."}"#);
+    let refused = || status("400 Bad Request", "", "");
+    // Sound that it refuses in any form says nothing of the form.
+    let server = serve(vec![refused(), refused(), refused(), hello(), hello()]).await;
+    let api = api(&server, PATIENT);
+    assert_eq!(api.transcribe(vec![0; 64], None, "").await, Err(Failed::Status(400)));
+    for _ in 0..2 {
+        assert_eq!(api.transcribe(vec![0; 64], None, "").await, Ok(transcript("Hello.", None)));
+    }
+    let asked = server.requests.lock().expect("unpoisoned").clone();
+    let forms: Vec<bool> = asked.iter().map(|request| is_asked_for(request, "verbose_json")).collect();
+    assert_eq!(forms, [true, false, true, false, false]);
 }
 
 #[tokio::test]

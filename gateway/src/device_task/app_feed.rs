@@ -30,8 +30,9 @@ pub(super) struct AppFeed {
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
     followed: bool,
-    /// Code of the language that is spoken.
+    /// Code of the language that is spoken, and of the one that is where that is not known.
     language: &'static str,
+    own: &'static str,
     /// The last utterances that ended, for translations that come later.
     ended: BTreeMap<u32, Ended>,
     /// The utterances whose last words have not come.
@@ -75,12 +76,12 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 impl AppFeed {
     pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
         let (ended, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { feed, model: model.into(), tapped: false, followed: false, language, ended, open }
+        Self { feed, model: model.into(), tapped: false, followed: false, language, own: language, ended, open }
     }
 
-    /// The wearer now speaks the language of this code.
-    pub(super) fn turn_to(&mut self, language: &'static str) {
-        self.language = language;
+    /// The wearer now speaks the language of this code; `None`: it is not known which.
+    pub(super) fn turn_to(&mut self, language: Option<&'static str>) {
+        self.language = language.unwrap_or(self.own);
     }
 
     /// Whether an app wants translations.
@@ -248,9 +249,9 @@ mod tests {
     fn what_is_not_english_is_foreign() {
         let mut feed = AppFeed::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
         assert!(!feed.is_foreign(), "until another language is detected");
-        for (code, expected) in [("de", true), ("en", false)] {
+        for (code, expected) in [(Some("de"), true), (Some("en"), false), (Some("it"), true), (None, false)] {
             feed.turn_to(code);
-            assert_eq!(feed.is_foreign(), expected, "{code}");
+            assert_eq!(feed.is_foreign(), expected, "{code:?}");
         }
     }
 

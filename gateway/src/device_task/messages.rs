@@ -1,5 +1,6 @@
 //! Handles messages from outside a device's task: results of work on other threads, and wishes of other tasks.
 
+use audio::asr::Language;
 use gateway_core::{
     input::Input,
     vocab::{Transcript, TranscriptKind},
@@ -85,9 +86,11 @@ impl Session {
                 let breaks_off = result.breaks_off;
                 let text = result.text;
                 let understood = self.services.engines.languages.of(&self.user.name);
-                if let Some(tag) = understood.turned(result.language, kind, &text) {
-                    self.app_feed.turn_to(tag);
-                    if self.requests.language.turn_to(tag) {
+                if understood.turns(kind, &text) {
+                    let code = result.language.map(Language::code);
+                    self.app_feed.turn_to(code);
+                    if self.requests.language.turn_to(code) {
+                        let tag = self.requests.language.now();
                         self.services.assistant.preparer.prepare(&self.user.name, &self.id, tag);
                     }
                 }

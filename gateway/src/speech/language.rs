@@ -56,10 +56,10 @@ impl Understood {
         }
     }
 
-    /// The code of the language in which a device is answered from now on, if this transcript changes it.
-    pub fn turned(self, detected: Option<Language>, kind: TranscriptKind, text: &str) -> Option<&'static str> {
-        let detects = self.configured == Some(Spoken::Detected);
-        language::turned(detects, detected.map(Language::code), kind, text)
+    /// Whether this transcript changes the language in which a device is answered: to the one that was detected, or else back
+    /// to the device's own.
+    pub fn turns(self, kind: TranscriptKind, text: &str) -> bool {
+        language::turns(self.configured == Some(Spoken::Detected), kind, text)
     }
 
     /// The tag of the language in which commands of that device are read and models answer; `hears`: whether it has a
@@ -100,8 +100,8 @@ mod tests {
         assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
         let any = Understood { configured: Some(Spoken::Detected), ..french };
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
-        let turned = |understood: Understood| understood.turned(Language::of("it"), TranscriptKind::Final, "Ciao.");
-        assert_eq!((turned(any), turned(french)), (Some("it"), None));
+        let turns = |understood: Understood| understood.turns(TranscriptKind::Final, "Ciao.");
+        assert_eq!((turns(any), turns(french)), (true, false));
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!((ann.spoken("en"), ann.answered("en", true)), (is("de"), "de".to_owned()));
         assert_eq!(ann.answered("de-CH", true), "de-CH", "the region is kept");
         assert_eq!(ann.answered("en", false), "de", "also of what is typed");
-        assert_eq!(languages.of("bob").turned(Language::of("it"), TranscriptKind::Final, "Ciao."), Some("it"));
+        assert!(languages.of("bob").turns(TranscriptKind::Final, "Ciao."));
         assert_eq!(languages.of("eve").spoken("en"), is("fr"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Failed, Sound, SoundForm};
+use super::{Failed, Sound, SoundForm, Transcript};
 
 /// Longest text of one utterance: 30 s of fast speech have some 600 bytes in Latin letters.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
@@ -25,17 +25,22 @@ const FILE_TYPES: [&str; 13] = [
 /// The first bytes of sound files. An MP3 file without a tag has none: it begins as samples may.
 const FILE_MAGICS: [&[u8]; 4] = [b"RIFF", b"ID3", b"OggS", b"fLaC"];
 
-/// The text of an answer to `audio/transcriptions`: `{"text": "…"}`. Other fields, such as times of words, are ignored.
-pub(super) fn text(body: &[u8]) -> Result<String, Failed> {
+/// An answer to `audio/transcriptions`: `{"text": "…", "language": "…"}`, of which the language may be absent. Other fields, such as
+/// times of words, are ignored.
+pub(super) fn transcript(body: &[u8]) -> Result<Transcript, Failed> {
     // A structure would be read from a list as well.
-    let answer: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
-    let Some(Value::String(text)) = answer.and_then(|mut answer| answer.remove("text")) else {
+    let mut answer: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
+    let Some(Value::String(text)) = answer.remove("text") else {
         return Err(Failed::Answer("is no JSON object with `text`"));
+    };
+    let language = match answer.remove("language") {
+        Some(Value::String(language)) => Some(language),
+        _ => None,
     };
     if text.len() > TEXT_BYTES_MAX {
         return Err(Failed::Answer("has more text than anybody says at once"));
     }
-    Ok(text)
+    Ok(Transcript { text, language })
 }
 
 /// The sound of an answer to `audio/speech`, of which samples were asked for, or a file. Samples are only what nothing says is a
@@ -59,16 +64,22 @@ mod tests {
 
     #[test]
     fn only_an_object_with_a_text_of_usual_length_is_a_transcript() {
-        assert_eq!(text(br#"{"text": " Hello. ", "words": [1, {"x": null}]}"#), Ok(" Hello. ".to_owned()));
-        assert_eq!(text(br#"{"text": ""}"#), Ok(String::new()));
+        for (answer, text, language) in [
+            (r#"{"text": " Hello. ", "words": [1, {"x": null}]}"#, " Hello. ", None),
+            (r#"{"task": "transcribe", "language": "german", "text": "Hallo."}"#, "Hallo.", Some("german")),
+            (r#"{"text": "", "language": 3}"#, "", None),
+        ] {
+            let expected = Transcript { text: text.to_owned(), language: language.map(str::to_owned) };
+            assert_eq!(transcript(answer.as_bytes()), Ok(expected), "{answer}");
+        }
         let long = format!("{{\"text\": \"{}\"}}", "x".repeat(TEXT_BYTES_MAX + 1));
         let deep = "[".repeat(100_000);
         for bad in
             ["", "Hello.", "{}", r#"{"text": 3}"#, r#"{"text": null}"#, r#"["text"]"#, r#"{"text": "a"#, &long, &deep]
         {
-            assert!(matches!(text(bad.as_bytes()), Err(Failed::Answer(_))), "{}", bad.get(..20).unwrap_or(bad));
+            assert!(matches!(transcript(bad.as_bytes()), Err(Failed::Answer(_))), "{}", bad.get(..20).unwrap_or(bad));
         }
-        assert!(text(&[b'{', 0xff, b'}']).is_err());
+        assert!(transcript(&[b'{', 0xff, b'}']).is_err());
     }
 
     #[test]

@@ -2,12 +2,16 @@
 //! of sound, `POST {base}/audio/speech` sound of text. Reference:
 //! <https://platform.openai.com/docs/api-reference/audio>.
 //!
-//! One attempt within a deadline, and nothing is tried again: somebody waits for these words, and the caller has another
-//! way. Answers are bounded and may be malicious. Errors quote nothing of them, since they may contain what was said.
+//! One attempt within a deadline, and nothing that fails is tried again: somebody waits for these words, and the caller has
+//! another way. Only a form of answer that a server refuses is given up for another one. Answers are bounded and may be
+//! malicious. Errors quote nothing of them, since they may contain what was said.
 
 mod answer;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
@@ -44,6 +48,15 @@ pub struct Settings {
     pub key: Option<Key>,
     /// From a request to the end of its answer.
     pub deadline: Duration,
+}
+
+/// What a server heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// What was said.
+    pub text: String,
+    /// What the server calls the language that it detected ("german", "de"): foreign text. `None`: it does not tell it.
+    pub language: Option<String>,
 }
 
 /// The form of requested sound.
@@ -113,6 +126,8 @@ pub struct AudioApi {
     credentials: Option<KeyHeader>,
     model: String,
     deadline: Duration,
+    /// It has refused to tell languages.
+    tells_no_language: AtomicBool,
 }
 
 impl AudioApi {
@@ -139,18 +154,42 @@ impl AudioApi {
             .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| SetupError::Client(error.without_url().to_string()))?;
-        Ok(Self { client, base, credentials: key.map(KeyHeader::bearer), model, deadline })
+        let (credentials, tells_no_language) = (key.map(KeyHeader::bearer), AtomicBool::new(false));
+        Ok(Self { client, base, credentials, model, deadline, tells_no_language })
     }
 
-    /// The text of a WAV file. `language`: two letters, if it is known; `prompt`: words to expect, as a text that precedes the
-    /// sound.
+    /// The text of a WAV file. `language`: two letters, if it is known, otherwise the server is to detect and tell it; `prompt`:
+    /// words to expect, as a text that precedes the sound.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub async fn transcribe(&self, wav: Vec<u8>, language: Option<&str>, prompt: &str) -> Result<String, Failed> {
+    pub async fn transcribe(&self, wav: Vec<u8>, language: Option<&str>, prompt: &str) -> Result<Transcript, Failed> {
+        let is_to_tell = language.is_none() && !self.tells_no_language.load(Ordering::Relaxed);
+        if is_to_tell {
+            match self.transcribe_as("verbose_json", wav.clone(), None, prompt).await {
+                // Only models of Whisper's kind have this form.
+                Err(Failed::Status(400 | 422)) => {}
+                answered => return answered,
+            }
+        }
+        let answered = self.transcribe_as("json", wav, language, prompt).await;
+        if is_to_tell && answered.is_ok() {
+            self.tells_no_language.store(true, Ordering::Relaxed);
+        }
+        answered
+    }
+
+    async fn transcribe_as(
+        &self,
+        form_of_answer: &'static str,
+        wav: Vec<u8>,
+        language: Option<&str>,
+        prompt: &str,
+    ) -> Result<Transcript, Failed> {
         let file = Part::bytes(wav).file_name("audio.wav").mime_str("audio/wav");
         let file = file.map_err(|error| Failed::Request(error.to_string()))?;
-        let mut form = Form::new().part("file", file).text("model", self.model.clone()).text("response_format", "json");
+        let form = Form::new().part("file", file).text("model", self.model.clone());
+        let mut form = form.text("response_format", form_of_answer);
         if let Some(language) = language {
             form = form.text("language", language.to_owned());
         }
@@ -158,7 +197,7 @@ impl AudioApi {
             form = form.text("prompt", prompt.to_owned());
         }
         let request = self.client.post(self.url("audio/transcriptions")).multipart(form);
-        answer::text(&self.answer(request, TEXT_ANSWER_BYTES_MAX).await?.1)
+        answer::transcript(&self.answer(request, TEXT_ANSWER_BYTES_MAX).await?.1)
     }
 
     /// The sound of a text, in the requested form or, from servers that ignore it, in a file.

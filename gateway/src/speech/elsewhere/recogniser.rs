@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use anyhow::{Context as _, Result};
 use audio::{
-    asr::{Error, Options, SAMPLE_RATE_HZ, Spoken, Transcribe, Transcription},
+    asr::{Error, Language, Options, SAMPLE_RATE_HZ, Spoken, Transcribe, Transcription},
     meter::Meter,
     wav,
 };
@@ -39,7 +39,7 @@ impl RemoteRecogniser {
         if let Some(nothing) = Transcription::of_nothing(pcm) {
             return Ok(nothing);
         }
-        // Where it is to be detected, the server does.
+        // Where it is to be detected, the server does, and tells it if it can.
         let language = match options.spoken {
             Some(Spoken::Is(language)) => Some(language.code()),
             Some(Spoken::Detected) | None => None,
@@ -51,9 +51,10 @@ impl RemoteRecogniser {
             self.api.transcribe(wav, language, &options.prompt()).await
         };
         let never = AtomicBool::new(false);
-        let text = self.asked.ask(insist, options.abort.as_deref().unwrap_or(&never), request)?;
+        let answer = self.asked.ask(insist, options.abort.as_deref().unwrap_or(&never), request)?;
         let decode_us = clock::mono_us().saturating_sub(began_us);
-        Ok(Transcription::written_elsewhere(&text, pcm, options, decode_us))
+        let detected = answer.language.as_deref().and_then(Language::named);
+        Ok(Transcription::written_elsewhere(&answer.text, detected, pcm, options, decode_us))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use audio::asr::{Heard, Language};
+use audio::asr::Heard;
 
 use super::{
     super::test_server::{Answer, serve},
@@ -21,7 +21,7 @@ struct Local(Result<&'static str, Error>);
 
 impl Transcribe for Local {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
-        self.0.clone().map(|text| Transcription::written_elsewhere(text, pcm, options, 1))
+        self.0.clone().map(|text| Transcription::written_elsewhere(text, None, pcm, options, 1))
     }
 }
 
@@ -63,13 +63,17 @@ fn a_server_is_asked_first_but_not_for_passing_texts_and_not_about_silence() {
 
 #[test]
 fn a_server_is_told_the_language_of_the_sound_and_is_not_asked_for_translations() {
-    let (remote, requests) = remote(Order::Instead, vec![says("Guten Tag"), says("Guten Tag")], PATIENT);
+    let told = br#"{"text": "Guten Tag", "language": "german"}"#.to_vec();
+    let answers = vec![says("Guten Tag"), Answer::Sends(200, "application/json", told)];
+    let (remote, requests) = remote(Order::Instead, answers, PATIENT);
     let mut recogniser = Recogniser::new(Some(Local(Ok("good day"))), remote.clone());
     let german = Options { spoken: Spoken::of("de"), ..options() };
-    assert_eq!(text(recogniser.transcribe(&SPEECH, &german)), "Guten Tag");
+    let heard = recogniser.transcribe(&SPEECH, &german).unwrap();
+    assert_eq!((heard.text.as_str(), heard.language), ("Guten Tag", Language::of("de")));
     assert!(String::from_utf8_lossy(&requests.recv().unwrap()).contains("name=\"language\"\r\n\r\nde\r\n"));
     let detected = Options { spoken: Spoken::of("auto"), ..options() };
-    assert_eq!(text(recogniser.transcribe(&SPEECH, &detected)), "Guten Tag");
+    let heard = recogniser.transcribe(&SPEECH, &detected).unwrap();
+    assert_eq!((heard.text.as_str(), heard.language), ("Guten Tag", Language::of("de")));
     assert!(!String::from_utf8_lossy(&requests.recv().unwrap()).contains("name=\"language\""));
     let translated = Options { translate: true, ..german };
     assert_eq!(text(recogniser.transcribe(&SPEECH, &translated)), "good day");
