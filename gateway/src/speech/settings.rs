@@ -160,6 +160,16 @@ fn spoken(problems: &mut Problems<'_>, key: &str, written: &Spanned<String>) -> 
     known
 }
 
+/// The words of a wake phrase, in lower case: recognisers are prompted with them, and files of heads have their names.
+fn words_of(phrase: &str) -> String {
+    // A mark belongs to the letter before it.
+    let is_of_word =
+        |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’' | '-' | '\u{300}'..='\u{36f}');
+    let words = phrase.split(|letter: char| !is_of_word(letter)).map(|word| word.trim_matches(['\'', '’', '-']));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ").replace('’', "'").to_lowercase()
+}
+
 impl RawHearing {
     /// Checks the section; settings of conversations go into `conversation`.
     pub(crate) fn check(
@@ -170,7 +180,7 @@ impl RawHearing {
         conversation: &mut conversation::Config,
     ) -> Hearing {
         self.check_turns(problems, conversation);
-        let wake = self.check_wake(problems, machine, models_dir);
+        let wake = self.check_wake(problems, machine, models_dir, &conversation.wake_phrases);
         let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
             0 => machine.processors,
             workers => workers,
@@ -213,7 +223,13 @@ impl RawHearing {
     }
 
     /// Checks how wake phrases are known.
-    fn check_wake(&self, problems: &mut Problems<'_>, machine: &Machine, models_dir: &Path) -> Option<WakeHeads> {
+    fn check_wake(
+        &self,
+        problems: &mut Problems<'_>,
+        machine: &Machine,
+        models_dir: &Path,
+        phrases: &[String],
+    ) -> Option<WakeHeads> {
         let files = self.wake_heads.get_ref();
         if files.len() > WAKE_PHRASES_MAX {
             problems.at(self.wake_heads.span(), format!("`hearing.wake_heads` has at most {WAKE_PHRASES_MAX} files"));
@@ -228,7 +244,7 @@ impl RawHearing {
         let folder = models_dir.join(wake::FOLDER);
         let has_head = |phrase: &String| (machine.has_file)(&folder.join(wake::file_of(phrase)));
         let is_by_sound = match self.wake {
-            WakeBy::Auto => self.wake_phrases.get_ref().iter().all(has_head),
+            WakeBy::Auto => phrases.iter().all(has_head),
             WakeBy::Text => false,
             WakeBy::Acoustic => true,
         };
@@ -237,7 +253,7 @@ impl RawHearing {
 
     /// Checks the settings of the begin and the end of a turn.
     fn check_turns(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
-        let phrases = self.wake_phrases.get_ref();
+        let phrases: Vec<String> = self.wake_phrases.get_ref().iter().map(|phrase| words_of(phrase)).collect();
         if phrases.is_empty()
             || phrases.len() > WAKE_PHRASES_MAX
             || !phrases.iter().all(|phrase| conversation::can_hear_wake_phrase(phrase))
@@ -247,7 +263,7 @@ impl RawHearing {
             );
             problems.at(self.wake_phrases.span(), what);
         }
-        conversation.wake_phrases = phrases.iter().map(|phrase| phrase.to_lowercase()).collect();
+        conversation.wake_phrases = phrases;
         conversation.always_listening = self.always_listening;
         let silence = (&self.silence_ms, "hearing.silence_ms");
         // The more likely the end, the shorter the wait.
@@ -389,6 +405,18 @@ mod tests {
     }
 
     #[test]
+    fn wake_phrases_are_prompted_however_they_are_punctuated() {
+        let text =
+            "[hearing]\nwake_phrases = [\"Hey,  Mentra!\", \"D’Artagnan\", \"ok-computer\", \"“Yo” - Évie...\"]\n";
+        let phrases = check(text, "x.toml").unwrap().conversation.wake_phrases;
+        assert_eq!(phrases, ["hey mentra", "d'artagnan", "ok-computer", "yo évie"]);
+        let prompt = audio::asr::Options { wake_phrases: phrases.into(), ..Default::default() }.prompt();
+        for written in ["Hey Mentra, ", "D'artagnan, ", "Ok-computer, ", "Yo Évie, "] {
+            assert!(prompt.contains(written), "{written}: {prompt}");
+        }
+    }
+
+    #[test]
     fn wake_phrases_are_known_by_their_sound_where_all_have_heads() {
         let bare = Machine {
             processors: 3,
@@ -411,6 +439,9 @@ mod tests {
             let text = format!("[hearing]\nwake_phrases = [\"hey mentra\", \"Computer\"]\n{wake}\n");
             assert_eq!(check_for(machine, &text, "x.toml").unwrap().hearing.wake, heads, "{wake}");
         }
+        let text = "[hearing]\nwake_phrases = [\"Hey, Mentra!\"]\n";
+        let wake = check_for(&one, text, "x.toml").unwrap().hearing.wake;
+        assert_eq!(wake, folder(), "its punctuation is in no file's name");
         let found = problems("[hearing]\nwake_heads = [\"/x/hey_mentra.onnx\"]\n");
         assert!(found[0].0 == 2 && found[0].1.contains("needs `hearing.wake = \"acoustic\"`"), "{found:?}");
     }
