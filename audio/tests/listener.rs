@@ -524,6 +524,31 @@ fn a_device_that_sends_nothing_in_silence_is_understood() {
 }
 
 #[test]
+fn voice_before_a_gap_and_behind_it_is_not_in_a_row() {
+    const GAP_US: u64 = 500_000;
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Pcm16, 16_000);
+    // A quarter of a second opens an utterance, and what has begun is not soon over.
+    let config = Config { onset_windows: 8, leave: 0.01, ..Config::default() };
+    // `gap`: the first packet behind half a second in which the device has sent nothing.
+    let started_us = |gap: usize| {
+        let mut ear = Listener::new(config.clone(), model()).unwrap();
+        let mut arrivals = in_order(&packets, 0);
+        for (at_us, _, capture_us, _) in arrivals.iter_mut().skip(gap) {
+            *at_us += GAP_US;
+            *capture_us += GAP_US;
+        }
+        spans(&ride(&mut ear, &arrivals, 30_000_000))[0].0
+    };
+    let whole_us = started_us(packets.len());
+    // Behind five of the eight windows.
+    let gap = (whole_us + 5 * 32_000).div_ceil(PACKET_US);
+    let behind_us = gap * PACKET_US + GAP_US;
+    let started_us = started_us(gap as usize);
+    assert!(started_us + 100_000 > behind_us, "{started_us}, not {behind_us} or later");
+}
+
+#[test]
 fn endless_speech_is_cut_and_goes_on() {
     let mut speech = Vec::new();
     for at in SPEECH[6..10].iter().cycle().take(12) {

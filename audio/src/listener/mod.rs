@@ -433,6 +433,7 @@ impl Listener {
         self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
+        self.utterances.break_run();
         self.utterances.append(&silence, &self.timeline, facts);
     }
 

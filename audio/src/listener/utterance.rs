@@ -152,6 +152,11 @@ impl Utterances {
         }
     }
 
+    /// Sound is missing: windows before it and behind it are not in a row. An open utterance goes on.
+    pub(super) fn break_run(&mut self) {
+        self.run = 0;
+    }
+
     /// Ends the open utterance where it is.
     pub(super) fn end(&self, timeline: &Timeline, facts: &mut Vec<Fact>) {
         if let Some(open) = &self.open {
