@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use audio::meter::{Meter, Running};
 use chat_models::{ChatModel, Matched, Request, Tools};
 use gateway_core::vocab::ModelEvent;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tools::router::sentences::{EmbedError, Embedder};
 
@@ -19,6 +20,9 @@ pub(crate) const OFFLINE: &str = "offline";
 pub(crate) const SELECTING: &str = "router.model";
 /// Events that may wait between a model and the caller.
 const EVENTS_MAX: usize = 1;
+/// A request that is given up after so long without any event has failed: the model hangs. A conversation waits twice as long
+/// (`model_fall_back_ms`), of which the selection of tools takes a part; before that it is given up by its wearer.
+const SILENT: Duration = Duration::from_secs(4);
 
 /// The name of the chat model of this rank.
 pub(crate) fn name_of(rank: usize) -> String {
@@ -120,14 +124,27 @@ impl ChatModel for Metered {
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let Some(meter) = &self.streamed else { return self.model.stream(request, events, cancel).await };
         let (inner, from_model) = mpsc::channel(EVENTS_MAX);
-        let running = meter.begin();
-        tokio::join!(self.model.stream(request, inner, cancel), hand_on(from_model, events, running));
+        let (running, began, given_up) = (meter.begin(), Instant::now(), cancel.clone());
+        let streamed = self.model.stream(request, inner, cancel);
+        let ((), unheard) = tokio::join!(streamed, hand_on(from_model, events, running));
+        if let Some(running) = unheard
+            && given_up.is_cancelled()
+            && began.elapsed() >= SILENT
+        {
+            running.end(false);
+        }
     }
 }
 
-/// Hands events on, until the last one or until nobody wants them any more.
-async fn hand_on(mut from: mpsc::Receiver<ModelEvent>, to: mpsc::Sender<ModelEvent>, running: Running<'_>) {
+/// Hands events on, until the last one or until nobody wants them any more. Returns a request of which there was none.
+async fn hand_on(
+    mut from: mpsc::Receiver<ModelEvent>,
+    to: mpsc::Sender<ModelEvent>,
+    running: Running<'_>,
+) -> Option<Running<'_>> {
+    let mut is_silent = true;
     while let Some(event) = from.recv().await {
+        is_silent = false;
         let end = match &event {
             ModelEvent::Done { .. } => Some(true),
             ModelEvent::Failed { .. } => Some(false),
@@ -137,13 +154,14 @@ async fn hand_on(mut from: mpsc::Receiver<ModelEvent>, to: mpsc::Sender<ModelEve
             running.end(is_well);
             // The caller may have gone.
             let _gone = to.send(event).await;
-            return;
+            return None;
         }
         // Dropping the receiver tells the model.
         if to.send(event).await.is_err() {
-            return;
+            return None;
         }
     }
+    is_silent.then_some(running)
 }
 
 /// Sentence embeddings that are counted.
@@ -162,9 +180,12 @@ impl<E: Embedder> Embedder for MeteredEmbedder<E> {
 mod tests {
     use chat_models::{
         intents,
-        scripted::{Answer, Scripted},
+        scripted::{Answer, Scripted, Step},
     };
-    use gateway_core::vocab::{FailureKind, Message, Role};
+    use gateway_core::{
+        conversation,
+        vocab::{FailureKind, Message, Role},
+    };
 
     use super::*;
 
@@ -208,6 +229,29 @@ mod tests {
         let (events, _received) = mpsc::channel(1);
         model.stream(Request::default(), events, cancel).await;
         assert_eq!((meter.read().count, meter.read().failed), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_that_hangs_until_it_is_given_up_has_failed() {
+        let (short, patience) = (Duration::from_millis(1), conversation::Config::default().model_fall_back_ms);
+        assert_eq!(SILENT * 2, Duration::from_millis(patience.into()));
+        for (answer, after, failed) in [
+            (Answer::hang(), SILENT - short, 0),
+            (Answer::hang(), SILENT, 1),
+            // It has begun.
+            (Answer::text("Good day.").then(Step::Hang), SILENT * 2, 0),
+        ] {
+            let meter = Arc::<Meter>::default();
+            let model = Metered::served(Arc::new(Scripted::list([answer])), meter.clone());
+            let (events, _received) = mpsc::channel(1);
+            let cancel = CancellationToken::new();
+            let given_up = async {
+                tokio::time::advance(after).await;
+                cancel.cancel();
+            };
+            tokio::join!(model.stream(Request::default(), events, cancel.clone()), given_up);
+            assert_eq!((meter.read().count, meter.read().failed), (0, failed), "{after:?}");
+        }
     }
 
     #[tokio::test]
