@@ -12,6 +12,7 @@ use tokio::{
 };
 
 use crate::{
+    durability::{disk::READ_ONLY, power::compile},
     process::{Process, binary, configure, lorgnette, succeeds},
     world::{self, USER, answered, floor, say, text, understood},
 };
@@ -170,6 +171,36 @@ async fn whoever_follows_the_log_is_told_that_the_gateway_stops() {
     let ended = timeout(world::WAIT, following.wait_with_output()).await.expect("it ends in time").expect("a status");
     let words = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success() && words.contains("the gateway sends no more"), "{words}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_root_cannot_be_written_is_read_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, switch) = (folder.path().join("data"), folder.path().join("switch"));
+    let [library, below, file] =
+        [&compile(folder.path(), READ_ONLY), &data.join("log"), &switch].map(|path| path.display().to_string());
+    let environment = [("LD_PRELOAD", &*library), ("FOLDER", &*below), ("SWITCH", &*file)];
+    let gateway = Process::start(&data, "", &environment).await;
+    let over = json!({"text": "session over"});
+    world::connect(&data, gateway.options()).await.goodbye().await;
+    until(&data, over.clone(), |found| found["count"] == 1).await;
+    // The first commit from now on fails at its root, and LMDB gives the file up; those behind it fail before theirs.
+    std::fs::write(&switch, "root").unwrap();
+    world::connect(&data, gateway.options()).await.goodbye().await;
+    let dropping = async {
+        loop {
+            let stats = try_call(&data, "get_log_stats", json!({})).await;
+            if stats.is_some_and(|stats| stats["dropped"].as_u64() > Some(0)) {
+                return;
+            }
+        }
+    };
+    timeout(world::WAIT, dropping).await.expect("lines are dropped");
+    until(&data, over.clone(), |found| found["count"] == 1).await;
+    std::fs::remove_file(&switch).unwrap();
+    world::connect(&data, gateway.options()).await.goodbye().await;
+    until(&data, over, |found| found["count"].as_u64() > Some(1)).await;
+    gateway.terminate().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

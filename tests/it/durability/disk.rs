@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A library that makes a running gateway's files read-only.
-const READ_ONLY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/readonly.c");
+pub const READ_ONLY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/durability/readonly.c");
 /// Bytes of the file system: more than the gateway wants to be free.
 const DISK: &str = "size=48m";
 

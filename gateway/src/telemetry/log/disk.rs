@@ -44,9 +44,20 @@ struct Place {
 
 enum State {
     Open(Opened),
-    /// It could not be opened again after an exchange: whoever needs it next tries.
+    /// It could not be opened again: whoever needs it next tries.
     Missing,
     Closed,
+}
+
+impl State {
+    /// Whether it is to be opened again.
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Open(opened) => opened.is_given_up(),
+            Self::Missing => true,
+            Self::Closed => false,
+        }
+    }
 }
 
 impl Disk {
@@ -69,7 +80,7 @@ impl Disk {
 
     fn with<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
         let mut state = self.state();
-        if matches!(*state, State::Missing) {
+        if state.is_lost() {
             drop(state);
             self.open_again()?;
             state = self.state();
@@ -82,12 +93,18 @@ impl Disk {
 
     fn open_again(&self) -> Result<(), Error> {
         let mut state = self.state_to_change();
-        if matches!(*state, State::Missing) {
-            // It may be another file, or one that was begun anew. Numbers go on behind those of the old one.
-            let (opened, counts, _) = open_or_begin_anew(&self.0.folder)?;
-            *self.counts() = counts;
-            *state = State::Open(opened);
+        // Another one may have opened it.
+        if !state.is_lost() {
+            return Ok(());
         }
+        if let State::Open(given_up) = std::mem::replace(&mut *state, State::Missing) {
+            given_up.close();
+            tracing::warn!("a write to the log failed at its root; opening it again");
+        }
+        // It may be another file, or one that was begun anew. Numbers go on behind those of the old one.
+        let (opened, counts, _) = open_or_begin_anew(&self.0.folder)?;
+        *self.counts() = counts;
+        *state = State::Open(opened);
         Ok(())
     }
 
@@ -145,8 +162,9 @@ impl Disk {
                 number += 1;
             }
             opened.trim(&mut txn, &mut counts, self.0.ring)?;
-            txn.commit()?;
+            // Also if the commit fails: its root may be on the disk all the same.
             *next = number;
+            txn.commit()?;
             *self.counts() = counts;
             Ok(())
         })

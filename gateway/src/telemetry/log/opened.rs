@@ -138,6 +138,11 @@ impl Opened {
         Ok(Self { env, lines: Table::new(lines), turns: Table::new(turns) })
     }
 
+    /// Whether LMDB has given the environment up, for reads as well: it could not write a root page.
+    pub(super) fn is_given_up(&self) -> bool {
+        matches!(self.env.read_txn(), Err(heed::Error::Mdb(MdbError::Panic)))
+    }
+
     /// Waits until the file is unmapped.
     pub(super) fn close(self) {
         self.env.prepare_for_closing().wait();
