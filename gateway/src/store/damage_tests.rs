@@ -213,6 +213,17 @@ fn damage(folder: &Path) -> usize {
     })
 }
 
+/// Writes another value over a row, without its checksum.
+pub(crate) fn spoil(store: &Store, kind: Kind, owner: &str, key: &[u8]) {
+    let spoilt = store.disk().with(|opened| {
+        let mut txn = opened.env.write_txn()?;
+        let table = opened.rows.of(kind);
+        table.raw.put(&mut txn, &rows::full_key(table.name, owner, key)?, b"nonsense")?;
+        Ok(txn.commit()?)
+    });
+    spoilt.unwrap();
+}
+
 #[tokio::test]
 async fn one_damaged_row_in_each_table_stops_nothing() {
     let folder = old_store();

@@ -240,6 +240,7 @@ mod tests {
         apps::glasses::Glasses,
         mailbox::Ending,
         roster::{Present, Via},
+        store::damage_tests::spoil,
         transport::Transport,
     };
 
@@ -321,6 +322,23 @@ mod tests {
         assert_eq!(first.await.unwrap(), Ok(true));
         assert_eq!(second.await.unwrap(), Ok(true), "it was called before the webhook had answered");
         assert_eq!(third.await.unwrap(), Ok(false));
+    }
+
+    #[tokio::test]
+    async fn a_session_keeps_its_name_and_gets_a_new_one_where_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let (store, package) = (&tasks.common.store, "org.example.app");
+        // Each as after a restart.
+        let name = || Task::new(tasks.clone(), USER.to_owned(), mpsc::channel(1).1).session_name(package).unwrap();
+        let first = name();
+        store.settled().await.unwrap();
+        assert_eq!(name(), first);
+        spoil(store, Kind::AppSessionNames, USER, package.as_bytes());
+        let second = name();
+        assert_ne!(second, first);
+        store.settled().await.unwrap();
+        assert_eq!(name(), second);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 use gateway_core::vocab::AppCard;
 
 use super::task::Task;
-use crate::store::{Kind, Write};
+use crate::store::{self, Kind, Write};
 
 impl Task {
     /// The session name of this app; created and stored on first use.
@@ -17,9 +17,12 @@ impl Task {
         if let Some(name) = self.names.get(package) {
             return Ok(name.clone());
         }
-        let kept = self.common().store.disk().row(Kind::AppSessionNames, &self.user, package.as_bytes());
-        let kept = kept.map_err(|error| error.to_string())?.and_then(|name| String::from_utf8(name).ok());
-        let name = match kept {
+        let kept = match self.common().store.disk().row(Kind::AppSessionNames, &self.user, package.as_bytes()) {
+            // The store has logged it. A new name costs the app what it has stored under the old one, but not its start.
+            Err(store::Error::Damaged { .. }) => None,
+            kept => kept.map_err(|error| error.to_string())?,
+        };
+        let name = match kept.and_then(|name| String::from_utf8(name).ok()) {
             Some(name) => name,
             None => {
                 let name = new_name(&self.user, package).map_err(|error| error.to_string())?;
