@@ -29,7 +29,7 @@ fn target(gateway: &Process) -> Option<Target> {
 }
 
 /// Goes on with the gateway that runs now.
-async fn comes_back(glasses: &mut Glasses, gateway: &Process) {
+pub async fn comes_back(glasses: &mut Glasses, gateway: &Process) {
     glasses.forget();
     glasses.reconnect(target(gateway)).await.expect("it tries");
     let welcome = until(glasses, "a welcome", |event| matches!(event.seen, Seen::Welcome { .. })).await;

@@ -156,9 +156,13 @@ impl Session {
 
     /// Goes on with what is left of a session after a restart.
     fn go_on_with(&mut self, restored: Restored) {
-        let Restored { ear, question, addressed_us, turn, .. } = restored;
+        let Restored { ear, question, addressed_us, wake, turn, .. } = restored;
         tracing::info!(device = self.id, session = self.number, turn = turn.is_some(), "goes on after a restart");
         self.stored.addressed(addressed_us);
+        // The ear looks for the phrase in the sound that comes again.
+        if let Some(told) = wake {
+            self.wake_told(&told);
+        }
         let turn = turn.map(|turn| self.cut_off(turn));
         self.input(Input::Restarted(Remains { ear, question, turn }));
     }

@@ -83,6 +83,19 @@ struct Row {
     /// Capture time at which the device's stream ended last: what was acknowledged it does not say again.
     #[serde(default)]
     stream_end_us: Option<u64>,
+    /// The wake phrase that the device heard last, until the sound with it has been dealt with: once it is acknowledged, the
+    /// device does not say it again, and without it nobody would look for a phrase in the sound that comes again.
+    #[serde(default)]
+    wake: Option<ToldWake>,
+}
+
+/// A wake phrase that the device has heard by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ToldWake {
+    pub(super) phrase: String,
+    /// Capture time of its end.
+    pub(super) at_us: u64,
+    pub(super) score_permille: u16,
 }
 
 impl Row {
@@ -265,6 +278,16 @@ impl StoredSession {
 
     fn dealt_with_until(&mut self, at_us: u64) {
         self.row.sound_until_us = self.row.sound_until_us.max(at_us);
+        self.row.wake = self.row.unsettled_wake();
+    }
+
+    /// The device has heard this wake phrase; `false`: it repeats the one with which the session began after a restart.
+    pub(super) fn wake_told(&mut self, told: &ToldWake) -> bool {
+        let is_new = self.row.wake.as_ref() != Some(told);
+        if is_new {
+            self.row.wake = Some(told.clone());
+        }
+        is_new
     }
 
     pub(super) fn ear(&mut self, ear: Option<OpenEar>) {

@@ -167,9 +167,11 @@ fn a_row_without_a_number_has_the_stored_form_that_it_always_had() {
     for row in [old, new] {
         assert_eq!(serde_json::from_value::<Row>(stored(&row)).unwrap(), row);
     }
-    let Value::Object(mut fields) = stored(&Row::default()) else { panic!("no object") };
-    fields.remove("number");
-    assert_eq!(serde_json::from_value::<Row>(fields.into()).unwrap(), Row::default());
+    for appended in ["number", "wake"] {
+        let Value::Object(mut fields) = stored(&Row::default()) else { panic!("no object") };
+        assert!(fields.remove(appended).is_some());
+        assert_eq!(serde_json::from_value::<Row>(fields.into()).unwrap(), Row::default(), "{appended}");
+    }
 }
 
 #[tokio::test]
@@ -347,6 +349,43 @@ async fn where_a_stream_has_ended_is_known_after_a_restart() {
     let left = next(&store).await.take("glasses", USER, &of(1)).unwrap();
     assert_eq!(left.continued, Continued { control_received: 6, sound_until_us: 0 });
     assert_eq!(left.stream_end_us, Some(9_600_000));
+}
+
+#[tokio::test]
+async fn a_wake_phrase_is_known_after_a_restart_until_its_sound_has_been_dealt_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let told = ToldWake { phrase: "hey mentra".to_owned(), at_us: 8_000_000, score_permille: 900 };
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep();
+    assert!(glasses.wake_told(&told));
+    // What was said before is dealt with, and this is awaited still.
+    glasses.utterance_ended(1, Some(7_000_000));
+    glasses.utterance_ended(2, Some(9_500_000));
+    glasses.utterances_settled(1);
+    glasses.store();
+    let left = next(&store).await;
+    assert_eq!(left.take("glasses", USER, &of(1)).unwrap().wake, Some(told.clone()));
+    assert_eq!(
+        left.take("glasses", USER, &of(2)).unwrap().wake,
+        Some(told.clone()),
+        "it died before its row was written"
+    );
+    // The next process goes on with it, and a device that has no acknowledgement of it says it again.
+    let mut second = session(&store, "glasses", 2);
+    second.keep();
+    assert!(second.wake_told(&told) && !second.wake_told(&told));
+    second.store();
+    assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, Some(told.clone()), "killed again");
+    second.utterance_ended(1, Some(9_500_000));
+    second.utterances_settled(1);
+    second.store();
+    assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, None, "its words are known");
+    let later = ToldWake { at_us: 12_000_000, ..told };
+    assert!(second.wake_told(&later));
+    second.muted(true, 3, 13_000_000);
+    second.store();
+    assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, None, "dropped with its sound");
 }
 
 #[tokio::test]

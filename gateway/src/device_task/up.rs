@@ -17,6 +17,7 @@ use super::{
     formats::misfit,
     incoming::Order,
     photos::{self, Photo, tell_if_lost},
+    restart::ToldWake,
     session::{End, Session},
 };
 use crate::{clock, mailbox::Farewell, text::crop};
@@ -128,7 +129,9 @@ impl Session {
                 }
             }
             Up::Connection(connection) => self.connection(connection.link),
-            Up::Wake(wake) => self.wake_told(stamp.time_us, &wake),
+            Up::Wake(up::Wake { phrase, score_permille }) => {
+                self.wake_told(&ToldWake { phrase: phrase.to_owned(), at_us: stamp.time_us, score_permille });
+            }
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
                 let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
@@ -253,12 +256,15 @@ impl Session {
         }
     }
 
-    /// The device has heard a wake phrase.
-    fn wake_told(&mut self, at_us: u64, wake: &up::Wake<'_>) {
-        let score = f32::from(wake.score_permille.min(1_000)) / 1_000.0;
-        let problem = self.ear.as_mut().and_then(|ear| ear.wake_told(wake.phrase, at_us, score));
+    /// The device has heard a wake phrase, in this session or before a restart.
+    pub(super) fn wake_told(&mut self, told: &ToldWake) {
+        if !self.stored.wake_told(told) {
+            return;
+        }
+        let score = f32::from(told.score_permille.min(1_000)) / 1_000.0;
+        let problem = self.ear.as_mut().and_then(|ear| ear.wake_told(&told.phrase, told.at_us, score));
         if let Some(problem) = problem {
-            self.warn(WarningCode::WakePhraseUnknown, wake.phrase, &problem);
+            self.warn(WarningCode::WakePhraseUnknown, &told.phrase, &problem);
         }
     }
 

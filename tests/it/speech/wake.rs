@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use firmware_sim::{Event, Glasses, Seen, wake::Chip};
 
-use crate::world::{World, answered, floor, pause, say, understood, until};
+use crate::process::Process;
+use crate::restart::{comes_back, is_listening, notes};
+use crate::world::{self, World, answered, floor, pause, say, understood, until};
 
 /// A head of "hey mentra".
 fn head() -> PathBuf {
@@ -12,7 +14,7 @@ fn head() -> PathBuf {
 }
 
 /// A gateway that hears its only wake phrase in the sound.
-async fn world(phrases: &str) -> World {
+async fn acoustic_world(phrases: &str) -> World {
     let head = head();
     let settings = format!("[hearing]\nwake = \"acoustic\"\nwake_phrases = {phrases}\nwake_heads = [{head:?}]\n");
     World::with(&settings).await
@@ -33,7 +35,7 @@ async fn overheard(glasses: &mut Glasses, sentence: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_follows_a_wake_phrase_is_decoded() {
     let _floor = floor().await;
-    let world = world("[\"hey mentra\"]").await;
+    let world = acoustic_world("[\"hey mentra\"]").await;
     let wake = world.gateway().services().engines.wake_counts.clone();
     assert!(world.gateway().services().engines.wake.is_some(), "it listens by sound");
     let mut glasses = world.glasses("wss", "glasses").await;
@@ -68,7 +70,7 @@ async fn only_what_follows_a_wake_phrase_is_decoded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_phrase_without_a_head_has_all_known_by_their_text() {
     let _floor = floor().await;
-    let world = world("[\"hey mentra\", \"computer\"]").await;
+    let world = acoustic_world("[\"hey mentra\", \"computer\"]").await;
     assert!(world.gateway().services().engines.wake.is_none());
     let mut glasses = world.glasses("wss", "glasses").await;
     assert!(overheard(&mut glasses, "Did you see the game last night?").await.contains("game"));
@@ -162,4 +164,31 @@ async fn an_operator_may_have_all_decoded_in_spite_of_the_glasses() {
     assert!(overheard(&mut glasses, "Did you see the game last night?").await.contains("game"));
     assert_eq!(world.gateway().services().engines.wake_counts.get().heard, 0);
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_a_phrase_that_the_glasses_have_heard_is_decoded_over_a_kill_9() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut options = gateway.options();
+    options.wake = Some(Chip::load(&head(), &audio::models::default_dir(), false).expect("a chip"));
+    let mut glasses = world::connect(&data, options).await;
+    let pcm = firmware_sim::voice::speak("Hey Mentra, take a note: buy oat milk.").await.expect("a voice");
+    let killing = async {
+        // The phrase is known by its text: by then it is acknowledged, as a rule.
+        glasses.log().find(0, is_listening).await;
+        gateway.kill().await;
+        Process::start(&data, "", &[]).await
+    };
+    let (said, gateway) = tokio::join!(glasses.say_pcm("a note", &pcm, None), killing);
+    said.expect("said");
+    comes_back(&mut glasses, &gateway).await;
+    let transcript = understood(&mut glasses).await;
+    assert!(transcript.contains("note") && transcript.contains("milk"), "{transcript}");
+    answered(&mut glasses).await;
+    glasses.goodbye().await;
+    gateway.kill().await;
+    assert_eq!(notes(&data).await.len(), 1);
 }

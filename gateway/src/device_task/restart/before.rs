@@ -13,7 +13,7 @@ use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
 use tools::intents::LeftQuestion;
 
-use super::{Row, TOKEN_BYTES};
+use super::{Row, TOKEN_BYTES, ToldWake};
 use crate::{
     clock,
     ports::intents::{Left, UnknownCall},
@@ -34,6 +34,8 @@ pub(crate) struct Restored {
     pub(in crate::device_task) addressed_us: Option<u64>,
     /// Capture time at which the device's stream ended last.
     pub(in crate::device_task) stream_end_us: Option<u64>,
+    /// The wake phrase that the device has heard in sound that was not dealt with.
+    pub(in crate::device_task) wake: Option<ToldWake>,
     /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
@@ -95,6 +97,11 @@ impl Row {
     fn unsettled_addressed_us(&self) -> Option<u64> {
         self.addressed_us.filter(|at_us| *at_us > self.sound_until_us)
     }
+
+    /// The wake phrase that the device heard last, unless its sound was dealt with.
+    pub(super) fn unsettled_wake(&self) -> Option<ToldWake> {
+        self.wake.clone().filter(|wake| wake.at_us > self.sound_until_us)
+    }
 }
 
 /// The number of the session that the token is of; `None`: it is of a version whose tokens had none.
@@ -151,6 +158,7 @@ impl StoredSessions {
             // what it was sent has been dealt with. One with a number came after those without.
             Some((_, row)) if number > row.number => Row {
                 addressed_us: row.unsettled_addressed_us(),
+                wake: row.unsettled_wake(),
                 control_received: 0,
                 sound_until_us: 0,
                 ..row.clone()
@@ -161,6 +169,7 @@ impl StoredSessions {
         };
         let request = row.untold_request().cloned();
         let addressed_us = row.unsettled_addressed_us().filter(|_| request.is_none());
+        let wake = row.unsettled_wake();
         let Row { muted, control_received, sound_until_us, ear, question, stream_end_us, .. } = row;
         Some(Restored {
             continued: Continued { control_received, sound_until_us },
@@ -169,6 +178,7 @@ impl StoredSessions {
             question,
             addressed_us,
             stream_end_us,
+            wake,
             turn: request.map(|request| open.turn(device, user, request)),
         })
     }
