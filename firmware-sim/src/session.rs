@@ -10,7 +10,7 @@ use device_protocol::limits;
 struct SentFrame {
     sequence: u32,
     time_us: u64,
-    bytes: Bytes,
+    frame: Replayed,
 }
 
 /// A frame that is sent again.
@@ -18,8 +18,17 @@ struct SentFrame {
 pub struct Replayed {
     /// The frame, unchanged.
     pub bytes: Bytes,
-    /// Whether it is sound, which takes its time.
-    pub is_sound: bool,
+    /// Length of the sound in it, in microseconds; `None`: it has none.
+    pub sound_us: Option<u64>,
+}
+
+impl Replayed {
+    /// How long what is behind it waits: sound is replayed at most four times as fast as real time, and short packets no faster
+    /// than a peer takes them (PROTOCOL.md, sections 9 and 17).
+    pub fn interval_us(&self) -> u64 {
+        let least_us = 1_000_000 / u64::from(limits::AUDIO_PACKETS_PER_S_MAX);
+        self.sound_us.map_or(0, |sound_us| (sound_us / limits::REPLAY_SPEED_MAX).max(least_us))
+    }
 }
 
 /// Outcome of a received frame.
@@ -83,20 +92,21 @@ impl Sequences {
     /// Keeps a control frame until it is acknowledged.
     pub fn keep(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
         self.kept_bytes += bytes.len();
-        self.kept.push_back(SentFrame { sequence, time_us, bytes });
+        self.kept.push_back(SentFrame { sequence, time_us, frame: Replayed { bytes, sound_us: None } });
         while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX
         {
             if let Some(dropped) = self.kept.pop_front() {
-                self.kept_bytes -= dropped.bytes.len();
+                self.kept_bytes -= dropped.frame.bytes.len();
                 self.overflowed = true;
             }
         }
     }
 
-    /// Keeps a sound frame captured at `time_us`, and drops those that are too old: all is kept for 10 s or, where the
-    /// gateway says with what it has dealt, the rest for 30 s.
-    pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
-        self.kept_sound.push_back(SentFrame { sequence, time_us, bytes });
+    /// Keeps a frame with sound of this length, captured at `time_us`, and drops those that are too old: all is kept for 10 s
+    /// or, where the gateway says with what it has dealt, the rest for 30 s.
+    pub fn keep_sound(&mut self, sequence: u32, (time_us, sound_us): (u64, u64), bytes: Bytes) {
+        let frame = Replayed { bytes, sound_us: Some(sound_us) };
+        self.kept_sound.push_back(SentFrame { sequence, time_us, frame });
         let most_us = match self.dealt_with_us {
             Some(_) => limits::REPLAY_OPEN_AUDIO_US_MAX,
             None => limits::REPLAY_AUDIO_US_MAX,
@@ -134,7 +144,7 @@ impl Sequences {
     pub fn handle_ack(&mut self, control: u32, audio: u32) {
         while self.kept.front().is_some_and(|first| first.sequence <= control) {
             if let Some(first) = self.kept.pop_front() {
-                self.kept_bytes -= first.bytes.len();
+                self.kept_bytes -= first.frame.bytes.len();
             }
         }
         // It is kept all the same: a gateway that is restarted may ask for it.
@@ -206,14 +216,14 @@ impl Sequences {
 
     /// Sound behind `audio` that is missing, as far as it is kept: so many packets, and of those behind them the ones whose bits are
     /// set, from the lowest.
-    pub fn missing(&self, audio: u32, count: u32, bits: u64) -> VecDeque<Bytes> {
+    pub fn missing(&self, audio: u32, count: u32, bits: u64) -> VecDeque<Replayed> {
         let is_missing = |sequence: u32| match sequence.checked_sub(audio).and_then(|behind| behind.checked_sub(1)) {
             Some(nth) if nth < count => true,
             Some(nth) => bits.checked_shr(nth - count).unwrap_or(0) & 1 == 1,
             None => false,
         };
         let kept = self.kept_sound.iter().filter(|kept| is_missing(kept.sequence));
-        kept.map(|kept| kept.bytes.clone()).collect()
+        kept.map(|kept| kept.frame.clone()).collect()
     }
 
     /// When this sound was captured, if it is kept.
@@ -253,7 +263,7 @@ impl Sequences {
                 (None, None) => return all,
             };
             let kept = if is_sound { sound.next() } else { frames.next() };
-            all.extend(kept.map(|kept| Replayed { bytes: kept.bytes.clone(), is_sound }));
+            all.extend(kept.map(|kept| kept.frame.clone()));
         }
     }
 }
@@ -304,10 +314,14 @@ mod tests {
             let sequence = sequences.next_control();
             sequences.keep(sequence, u64::from(sequence) * 4_000_000 - 1, Bytes::from(vec![sequence as u8]));
             let sequence = sequences.next_audio();
-            sequences.keep_sound(sequence, u64::from(sequence) * 4_000_000, Bytes::from(vec![sequence as u8]));
+            let captured = (u64::from(sequence) * 4_000_000, 20_000);
+            sequences.keep_sound(sequence, captured, Bytes::from(vec![sequence as u8]));
         }
         sequences.handle_ack(1, 0);
-        let frame = |number: u8, is_sound| Replayed { bytes: Bytes::from(vec![number]), is_sound };
+        let frame = |number: u8, is_sound: bool| {
+            let sound_us = is_sound.then_some(20_000);
+            Replayed { bytes: Bytes::from(vec![number]), sound_us }
+        };
         assert_eq!(sequences.replay(2, 3), [frame(3, false), frame(4, false), frame(4, true)]);
         // The first sound is 12 s older than the last: it was dropped.
         let all = sequences.replay(0, 0);
@@ -316,11 +330,22 @@ mod tests {
             [frame(2, false), frame(2, true), frame(3, false), frame(3, true), frame(4, false), frame(4, true)]
         );
         assert!(sequences.can_resume());
-        assert_eq!(sequences.missing(2, 2, 0), [&[3][..], &[4]]);
-        assert_eq!(sequences.missing(0, 2, 0), [&[2][..]]);
+        assert_eq!(sequences.missing(2, 2, 0), [frame(3, true), frame(4, true)]);
+        assert_eq!(sequences.missing(0, 2, 0), [frame(2, true)]);
         // Behind the first one: the second of the later ones, and one that does not exist.
-        assert_eq!(sequences.missing(1, 1, 0b10 | 1 << 63), [&[2][..], &[4]]);
-        assert_eq!(sequences.missing(1, 0, 0b10), [&[3][..]]);
+        assert_eq!(sequences.missing(1, 1, 0b10 | 1 << 63), [frame(2, true), frame(4, true)]);
+        assert_eq!(sequences.missing(1, 0, 0b10), [frame(3, true)]);
+    }
+
+    #[test]
+    fn sound_is_sent_again_four_times_as_fast_as_it_was_said_and_no_faster_than_it_is_taken() {
+        let mut sequences = Sequences::default();
+        sequences.keep(1, 0, Bytes::from_static(b"x"));
+        for (number, sound_us) in [(1, 60_000), (2, 20_000), (3, 15_000), (4, 10_000)] {
+            sequences.keep_sound(number, (u64::from(number) * 100_000, sound_us), Bytes::from_static(b"x"));
+        }
+        let intervals: Vec<u64> = sequences.replay(0, 0).iter().map(Replayed::interval_us).collect();
+        assert_eq!(intervals, [0, 15_000, 5_000, 5_000, 5_000], "whatever the microphone sends now");
     }
 
     /// So many packets of 20 ms, each with its number as its content.
@@ -334,7 +359,7 @@ mod tests {
         for _ in 0..packets {
             let sequence = sequences.next_audio();
             let bytes = Bytes::copy_from_slice(&sequence.to_le_bytes());
-            sequences.keep_sound(sequence, u64::from(sequence) * 20_000, bytes);
+            sequences.keep_sound(sequence, (u64::from(sequence) * 20_000, 20_000), bytes);
         }
     }
 
@@ -373,8 +398,8 @@ mod tests {
         sequences.continue_with_new_numbers();
         assert_eq!((sequences.next_audio(), first_again(&sequences, 0)), (1, None));
         assert!(!sequences.has_lost_since(0), "told once");
-        sequences.keep_sound(1, 4_020_000, Bytes::from_static(&[1, 0, 0, 0]));
-        sequences.keep_sound(2, 34_000_000, Bytes::from_static(&[2, 0, 0, 0]));
+        sequences.keep_sound(1, (4_020_000, 20_000), Bytes::from_static(&[1, 0, 0, 0]));
+        sequences.keep_sound(2, (34_000_000, 20_000), Bytes::from_static(&[2, 0, 0, 0]));
         assert_eq!(first_again(&sequences, 0), Some(1), "still 30 s");
     }
 

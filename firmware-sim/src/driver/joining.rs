@@ -347,8 +347,8 @@ mod tests {
             let mut driver = glasses(&log);
             driver.open_session(link(), welcome(None, None)).unwrap();
             driver.sequences.handle_dealt_with(1);
-            driver.sequences.keep_sound(1, 5_000_000, Bytes::new());
-            driver.sequences.keep_sound(2, 40_000_000, Bytes::new());
+            driver.sequences.keep_sound(1, (5_000_000, 20_000), Bytes::new());
+            driver.sequences.keep_sound(2, (40_000_000, 20_000), Bytes::new());
             driver.lose("cut");
             driver.open_session(link(), welcome(resumed, continued)).unwrap();
             let mut sounds = log.since(0).into_iter().filter_map(|event| match event.seen {

@@ -132,7 +132,7 @@ pub(crate) struct Driver {
     replay: VecDeque<Replayed>,
     replay_us: u64,
     /// Sound that is sent again beside what is new.
-    missing: VecDeque<Bytes>,
+    missing: VecDeque<Replayed>,
     missing_us: u64,
     lag: Lag,
     loss: Loss,
@@ -447,20 +447,17 @@ impl Driver {
             let (audio_lost, audio_held_us) = self.sequences.sound_received(now_us);
             self.send(Up::Ack(up::Ack { control, audio, audio_lost, audio_held_us }), now_us, self.turn);
         }
-        let packet_us = self.microphone.as_ref().map_or(0, Microphone::frame_us) / limits::REPLAY_SPEED_MAX;
         while self.replay_us <= now_us
             && let Some(frame) = self.replay.pop_front()
         {
-            if frame.is_sound {
-                self.replay_us += packet_us;
-            }
+            self.replay_us += frame.interval_us();
             self.put(frame.bytes);
         }
         while self.missing_us <= now_us
-            && let Some(bytes) = self.missing.pop_front()
+            && let Some(frame) = self.missing.pop_front()
         {
-            self.missing_us += packet_us;
-            self.put(bytes);
+            self.missing_us += frame.interval_us();
+            self.put(frame.bytes);
         }
     }
 }

@@ -225,6 +225,10 @@ impl Driver {
     fn stamped(&mut self, message: Up<'_>, time_us: u64, turn: u32) -> Option<Replayed> {
         self.welcome.as_ref()?;
         let class = message.class();
+        let sound_us = match &message {
+            Up::Audio(packet) => Some(u64::from(packet.duration_us)),
+            _ => None,
+        };
         let sequence = match class {
             Class::Control => self.sequences.next_control(),
             Class::Audio => self.sequences.next_audio(),
@@ -240,12 +244,12 @@ impl Driver {
                 return None;
             }
         };
-        match class {
-            Class::Control => self.sequences.keep(sequence, time_us, bytes.clone()),
-            Class::Audio => self.sequences.keep_sound(sequence, time_us, bytes.clone()),
-            Class::Link | Class::Reserved => {}
+        match sound_us {
+            Some(sound_us) => self.sequences.keep_sound(sequence, (time_us, sound_us), bytes.clone()),
+            None if class == Class::Control => self.sequences.keep(sequence, time_us, bytes.clone()),
+            None => {}
         }
-        Some(Replayed { bytes, is_sound: class == Class::Audio })
+        Some(Replayed { bytes, sound_us })
     }
 
     pub(super) fn put(&mut self, bytes: Bytes) {
@@ -287,7 +291,7 @@ impl Driver {
         let now_us = self.clock.now_us();
         if missing.len() > MISSING_BESIDE_MAX && self.replay.is_empty() {
             // What an outage took is replayed, and what is newer waits for it.
-            self.replay = missing.into_iter().map(|bytes| Replayed { bytes, is_sound: true }).collect();
+            self.replay = missing;
             self.replay_us = now_us;
             self.lag.begin(true);
             return self.order_sound();
