@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 
-/// Blocks in a second. Every packet of the microphone is a multiple of a block.
+/// Blocks in a second. A packet of the microphone need not be a multiple of a block.
 const BLOCKS_PER_S: u32 = 100;
 
 /// Samples of a block, and from the direct sound to the beginning of a tail: 10 ms.
@@ -28,8 +28,10 @@ pub(super) struct Convolver {
     /// Spectra of the input, newest first.
     inputs: VecDeque<Vec<Complex32>>,
     last: Vec<f32>,
-    /// The tail in the next block.
-    next: Vec<f32>,
+    /// What has come of the block that is under way.
+    current: Vec<f32>,
+    /// The tail in that block.
+    tail: Vec<f32>,
 }
 
 impl Convolver {
@@ -46,30 +48,33 @@ impl Convolver {
             spectrum
         };
         let response = tail.chunks(block).map(spectrum).collect();
-        let (last, next) = (vec![0.0; block], vec![0.0; block]);
-        Self { block, forward, inverse, response, inputs: VecDeque::new(), last, next }
+        let (last, current, tail) = (vec![0.0; block], Vec::with_capacity(block), vec![0.0; block]);
+        Self { block, forward, inverse, response, inputs: VecDeque::new(), last, current, tail }
     }
 
-    /// Adds the tail of all sound so far to `sound`, which is a whole number of blocks.
+    /// Adds the tail of all sound so far to `sound`. It may end within a block, whose tail is known from its beginning on.
     pub(super) fn add(&mut self, sound: &mut [f32]) {
-        for block in sound.chunks_exact_mut(self.block) {
-            self.take(block);
-            for (sample, tail) in block.iter_mut().zip(&self.next) {
-                *sample += tail;
+        for sample in sound {
+            let tail = self.tail.get(self.current.len()).copied().unwrap_or_default();
+            self.current.push(*sample);
+            *sample += tail;
+            if self.current.len() == self.block {
+                self.take();
+                self.compute();
             }
-            self.compute();
         }
     }
 
-    /// Takes the input of one block.
-    fn take(&mut self, block: &[f32]) {
-        let both = self.last.iter().chain(block);
+    /// Takes the block that has come.
+    fn take(&mut self) {
+        let both = self.last.iter().chain(&self.current);
         let mut spectrum: Vec<Complex32> = both.map(|sample| Complex32::new(*sample, 0.0)).collect();
         self.forward.process(&mut spectrum);
         spectrum.truncate(self.block + 1);
         self.inputs.push_front(spectrum);
         self.inputs.truncate(self.response.len());
-        self.last.copy_from_slice(block);
+        std::mem::swap(&mut self.last, &mut self.current);
+        self.current.clear();
     }
 
     /// Computes the tail in the next block.
@@ -86,8 +91,8 @@ impl Convolver {
         }
         self.inverse.process(&mut sum);
         let scale = 1.0 / length as f32;
-        for (next, sum) in self.next.iter_mut().zip(sum.iter().skip(self.block)) {
-            *next = sum.re * scale;
+        for (tail, sum) in self.tail.iter_mut().zip(sum.iter().skip(self.block)) {
+            *tail = sum.re * scale;
         }
     }
 }
@@ -101,22 +106,23 @@ mod tests {
     fn it_is_the_sum_that_defines_it() {
         let mut random = Random::new(3);
         let mut noise = |count: usize| (0..count).map(|_| random.unit() as f32 - 0.5).collect::<Vec<f32>>();
-        for length in [1, 160, 777] {
-            let (tail, input) = (noise(length), noise(1_920));
-            let mut convolver = Convolver::new(&tail, 16_000);
-            let mut output = input.clone();
-            // Packets of 10, 40 and 60 ms.
-            let (first, rest) = output.split_at_mut(160);
-            let (second, third) = rest.split_at_mut(640);
-            for part in [first, second, &mut third[..960]] {
-                convolver.add(part);
-            }
-            for (n, sample) in output.iter().enumerate().take(1_760) {
-                let mut wanted = input[n];
-                for (at, tap) in tail.iter().enumerate() {
-                    wanted += n.checked_sub(160 + at).map_or(0.0, |from| input[from] * tap);
+        // Packets of 10, 40 and 60 ms, and of two LC3 frames of 7.5 ms.
+        for packets in [&[160, 640, 960][..], &[240; 8][..]] {
+            for length in [1, 160, 777] {
+                let (tail, input) = (noise(length), noise(1_920));
+                let mut convolver = Convolver::new(&tail, 16_000);
+                let (mut output, mut heard) = (input.clone(), 0);
+                for packet in packets {
+                    convolver.add(&mut output[heard..heard + packet]);
+                    heard += packet;
                 }
-                assert!((sample - wanted).abs() < 1e-3, "{length} {n}: {sample} {wanted}");
+                for (n, sample) in output.iter().enumerate().take(heard) {
+                    let mut wanted = input[n];
+                    for (at, tap) in tail.iter().enumerate() {
+                        wanted += n.checked_sub(160 + at).map_or(0.0, |from| input[from] * tap);
+                    }
+                    assert!((sample - wanted).abs() < 1e-3, "{packets:?} {length} {n}: {sample} {wanted}");
+                }
             }
         }
     }
