@@ -13,11 +13,12 @@ pub(super) struct Arguments {}
 pub(super) async fn run(common: &Common, _arguments: &Arguments) -> Result<()> {
     let mut options = common.options()?;
     options.reconnect = false;
-    let (target, state) = (options.target.clone(), options.state.clone());
-    pair::connect(options, common).await?.goodbye().await;
+    let (glasses, target) = pair::reach(options.clone(), common).await?;
+    glasses.goodbye().await;
+    options.target = target;
     let style = show::Style::detect();
     let (mut failed, mut all) = (0, 0);
-    judge(&target, &state, |judged| {
+    judge(&options, |judged| {
         let (word, why) = match &judged.verdict {
             Verdict::Passed => (style.green("passed     "), String::new()),
             Verdict::NotOffered(why) => (style.dim("not offered"), format!(": {}", show::plain(why))),

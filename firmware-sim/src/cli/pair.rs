@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 use firmware_sim::invitation::Invitation;
+use firmware_sim::transport::Target;
 use firmware_sim::{Glasses, Seen};
 
 use super::options::Common;
@@ -34,16 +35,25 @@ pub(super) async fn run(common: &Common) -> Result<()> {
 
 /// As [`connect_at`]; where several addresses were found, at the first one that leads to the gateway.
 pub(super) async fn connect(options: firmware_sim::Options, common: &Common) -> Result<Glasses> {
-    let others = common.found.iter().skip(1);
-    let mut tried = connect_at(options.clone(), common.json).await;
-    for target in others {
-        match &tried {
-            Err(error) if is_elsewhere(error) => eprintln!("{error:#}; trying {target}"),
-            _ => break,
+    Ok(reach(options, common).await?.0)
+}
+
+/// As [`connect`], with that address.
+pub(super) async fn reach(mut options: firmware_sim::Options, common: &Common) -> Result<(Glasses, Target)> {
+    let mut others = common.found.iter().skip(1);
+    loop {
+        let error = match connect_at(options.clone(), common.json).await {
+            Ok(glasses) => return Ok((glasses, options.target)),
+            Err(error) => error,
+        };
+        match others.next() {
+            Some(target) if is_elsewhere(&error) => {
+                eprintln!("{error:#}; trying {target}");
+                options.target.clone_from(target);
+            }
+            _ => return Err(error),
         }
-        tried = connect_at(firmware_sim::Options { target: target.clone(), ..options.clone() }, common.json).await;
     }
-    tried
 }
 
 /// Whether the gateway may be at another address.

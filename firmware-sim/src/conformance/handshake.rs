@@ -7,7 +7,6 @@ use futures_util::FutureExt as _;
 
 use super::probe::{Probe, patch};
 use super::{Check, Fault, Gateway, Outcome};
-use crate::profile::Profile;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { section: 6, rule: "hello is answered by a signed challenge", run: |gateway| challenge(gateway).boxed() },
@@ -64,7 +63,7 @@ async fn welcome(gateway: &Gateway) -> Outcome {
     if welcome.resumed.is_some() || welcome.continued {
         return Err(Fault::Failed("a session was resumed that nobody asked for".to_owned()));
     }
-    let offered = Profile::default().codecs;
+    let offered = gateway.profile.codecs;
     for (way, format) in [("audio_up", welcome.audio_up), ("audio_down", welcome.audio_down)] {
         let is_offered = offered.has_bit(format.codec.number().into());
         let is_known = [8_000, 12_000, 16_000, 24_000, 48_000].contains(&format.rate_hz);

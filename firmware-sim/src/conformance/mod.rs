@@ -7,11 +7,14 @@ mod handshake;
 mod probe;
 mod session;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 
 use self::probe::Probe;
+use crate::network::Network;
+use crate::options::Options;
+use crate::profile::Profile;
 use crate::transport::Target;
 
 /// How a check came out.
@@ -56,15 +59,17 @@ struct Check {
     run: for<'a> fn(&'a Gateway) -> BoxFuture<'a, Outcome>,
 }
 
-/// The gateway, and the folder of the glasses that are paired with it.
+/// The gateway, and the glasses that are paired with it: the folder with their keys, what they are, and their network.
 struct Gateway {
     target: Target,
     state: PathBuf,
+    profile: Profile,
+    network: Option<Network>,
 }
 
 impl Gateway {
     async fn connect(&self) -> Result<Probe, Fault> {
-        Probe::connect(&self.target, &self.state).await.map_err(Fault::Failed)
+        Probe::connect(self).await.map_err(Fault::Failed)
     }
 
     /// A connection with a session.
@@ -75,9 +80,14 @@ impl Gateway {
     }
 }
 
-/// Runs all checks, one after the other; `told` hears of each as it is judged.
-pub async fn judge(target: &Target, state: &Path, mut told: impl FnMut(&Judged)) -> Vec<Judged> {
-    let gateway = Gateway { target: target.clone(), state: state.to_path_buf() };
+/// Runs all checks as glasses with these options, one after the other; `told` hears of each as it is judged.
+pub async fn judge(options: &Options, mut told: impl FnMut(&Judged)) -> Vec<Judged> {
+    let gateway = Gateway {
+        target: options.target.clone(),
+        state: options.state.clone(),
+        profile: options.profile.clone(),
+        network: options.network.clone().map(|profile| Network::start(profile, options.seed)),
+    };
     let mut all = Vec::new();
     for check in handshake::CHECKS.iter().chain(session::CHECKS) {
         let verdict = match (check.run)(&gateway).await {

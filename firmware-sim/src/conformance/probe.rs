@@ -1,6 +1,5 @@
 //! A connection on which a check decides about each frame itself.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,11 +10,12 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout_at};
 
+use super::Gateway;
 use crate::clock::Clock;
 use crate::identity::{Identity, random_bytes};
 use crate::names::named;
 use crate::profile::Profile;
-use crate::transport::{self, Inbound, Link, Target};
+use crate::transport::{self, Inbound, Link};
 
 /// How long an answer may take, unless the document says otherwise: a slow box under load.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -49,6 +49,7 @@ pub(super) struct Welcome {
 pub(super) struct Probe {
     link: Link,
     identity: Identity,
+    profile: Profile,
     nonce: [u8; 32],
     clock: Clock,
     /// When the next heartbeat is due; `None`: before the welcome.
@@ -61,11 +62,13 @@ pub(super) struct Probe {
 
 impl Probe {
     /// Connects, and says nothing.
-    pub(super) async fn connect(target: &Target, state: &Path) -> Result<Self, String> {
+    pub(super) async fn connect(gateway: &Gateway) -> Result<Self, String> {
+        let Gateway { target, state, profile, network } = gateway;
         let identity = Identity::load_or_make(state).map_err(|error| error.to_string())?;
-        let link = transport::open(target).await.map_err(|error| error.to_string())?;
+        let link = transport::open_through(target, network.as_ref()).await.map_err(|error| error.to_string())?;
         let nonce = random_bytes().map_err(|error| error.to_string())?;
-        Ok(Self { link, identity, nonce, clock: Clock::start(), beat_at: None, sent: 0, received: 0 })
+        let (clock, profile) = (Clock::start(), profile.clone());
+        Ok(Self { link, identity, profile, nonce, clock, beat_at: None, sent: 0, received: 0 })
     }
 
     /// Sends bytes as they are. A gateway that has closed already is seen by what comes.
@@ -175,7 +178,7 @@ impl Probe {
     /// Sends `hello`; returns what the challenge makes of the handshake, its signature checked.
     pub(super) async fn hello(&mut self, resume: Option<up::Resume<'_>>) -> Result<Handshake, String> {
         let nonce_commitment = Sha256::digest(self.nonce).into();
-        let profile = Profile::default();
+        let profile = &self.profile;
         let hello = up::Hello {
             device_key: self.identity.public_key(),
             nonce_commitment,
