@@ -90,6 +90,9 @@ impl Driver {
             return;
         }
         self.retry_later();
+        if let Error::Handshake(handshake::Error::Rejected { retry_after_ms, .. }) = error {
+            self.not_before(retry_after_ms);
+        }
     }
 
     /// Whether the gateway may have replaced the connection by another one of these glasses: one that is being opened, or one
@@ -391,6 +394,17 @@ mod tests {
         assert!(driver.retry_us.is_some());
         driver.open_session(link(), welcome(Some((0, 0)), None)).unwrap();
         assert_eq!(driver.retry_us, None);
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_comes_back_no_earlier_than_the_gateway_says() {
+        let mut driver = glasses(&Log::default());
+        driver.settle(Ok(()));
+        let before_us = driver.clock.now_us();
+        let (code, message) = ("rate_limited".to_owned(), String::new());
+        let refused = handshake::Error::Rejected { code, message, retry_after_ms: 60_000, for_good: false };
+        driver.handle_connected(Err(refused.into()));
+        assert!(driver.retry_us.is_some_and(|at_us| at_us >= before_us + 60_000_000), "{:?}", driver.retry_us);
     }
 
     #[tokio::test]
