@@ -52,7 +52,7 @@ pub(super) struct Probe {
     profile: Profile,
     nonce: [u8; 32],
     clock: Clock,
-    /// When the next heartbeat is due; `None`: before the welcome.
+    /// When the next heartbeat is due; `None`: before the welcome, and behind the last one.
     beat_at: Option<Instant>,
     /// The last control sequence that was sent.
     pub(super) sent: u32,
@@ -76,9 +76,18 @@ impl Probe {
         drop(self.link.up.send(bytes.into()).await);
     }
 
+    /// The time of the session's clock.
+    pub(super) fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
     /// The bytes of a message with this sequence.
     pub(super) fn frame(&self, sequence: u32, message: Up<'_>) -> Vec<u8> {
-        let stamp = Stamp { sequence, turn: 0, time_us: self.clock.now_us() };
+        self.frame_at(self.now_us(), sequence, message)
+    }
+
+    fn frame_at(&self, time_us: u64, sequence: u32, message: Up<'_>) -> Vec<u8> {
+        let stamp = Stamp { sequence, turn: 0, time_us };
         let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
         let length = encode(&Frame::new(stamp, message), &mut buffer).unwrap_or(0);
         buffer.truncate(length);
@@ -94,6 +103,14 @@ impl Probe {
     pub(super) async fn control<'a>(&mut self, message: impl Into<Up<'a>>) {
         self.sent += 1;
         self.raw(self.frame(self.sent, message.into())).await;
+    }
+
+    /// Sends a heartbeat, and none by itself from then on: the gateway knows of this one only. Returns its time.
+    pub(super) async fn last_beat(&mut self) -> u64 {
+        self.beat_at = None;
+        let time_us = self.now_us();
+        self.raw(self.frame_at(time_us, 0, up::Heartbeat { echo_us: 0, held_us: 0 }.into())).await;
+        time_us
     }
 
     /// What comes next, until then; `None`: nothing. Heartbeats are sent meanwhile.

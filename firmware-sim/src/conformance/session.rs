@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use device_protocol::auth::Handshake;
-use device_protocol::{Down, GoodbyeReason, limits, up};
+use device_protocol::{Down, GoodbyeReason, down, limits, up};
 use futures_util::FutureExt as _;
 
 use super::probe::{ANSWER_MAX, Probe, Welcome, patch};
@@ -93,18 +93,43 @@ pub(super) const CHECKS: &[Check] = &[
 async fn heartbeat(gateway: &Gateway) -> Outcome {
     let mut probe = gateway.connect().await?;
     let every = probe.shake(None).await?.heartbeat;
-    probe.link(up::Heartbeat { echo_us: 0, held_us: 0 }).await;
+    let sent_us = probe.last_beat().await;
+    let mut came_us = None;
     for _ in 0..2 {
         let beat = probe.find(every + GRACE, "heartbeat", |_, message| match message {
-            Down::Heartbeat(beat) => Some(beat.echo_us),
+            Down::Heartbeat(beat) => Some(*beat),
             _ => None,
         });
-        let echo_us = beat.await?;
-        if echo_us > 0 {
-            return Ok(());
+        let beat = beat.await?;
+        let now_us = probe.now_us();
+        check_echo(beat, now_us.saturating_sub(sent_us), sent_us)?;
+        if let Some(came_us) = came_us.replace(now_us) {
+            check_pause(Duration::from_micros(now_us.saturating_sub(came_us)), every)?;
         }
     }
-    Err(Fault::Failed("echo_us stays 0 though a heartbeat was sent".to_owned()))
+    Ok(())
+}
+
+/// What the gateway's heartbeat tells of the device's only one, which was sent so long ago.
+fn check_echo(beat: down::Heartbeat, ago_us: u64, sent_us: u64) -> Outcome {
+    let down::Heartbeat { echo_us, held_us } = beat;
+    let (ago, held) = (Duration::from_micros(ago_us), Duration::from_micros(held_us));
+    // It may have crossed the device's.
+    let is_before = (echo_us, held_us) == (0, 0) && ago < GRACE;
+    if is_before || (echo_us == sent_us && held.abs_diff(ago) <= GRACE) {
+        return Ok(());
+    }
+    let what =
+        format!("echo_us {echo_us}, held_us {held_us}; a heartbeat with the time {sent_us} was sent {ago:?} before");
+    Err(Fault::Failed(what))
+}
+
+/// The time between two heartbeats of the gateway. That they come in time was seen.
+fn check_pause(pause: Duration, every: Duration) -> Outcome {
+    if pause < every / 2 {
+        return Err(Fault::Failed(format!("heartbeats {pause:?} apart; one each {every:?} was agreed")));
+    }
+    Ok(())
 }
 
 /// Waits for an acknowledgement of all control frames that were sent.
@@ -353,5 +378,27 @@ async fn goodbye(gateway: &Gateway) -> Outcome {
     match probe.end().await? {
         (said, 0 | 1000) if said.is_empty() => Ok(()),
         (said, code) => Err(Fault::Failed(format!("`{said}`, closed with {code}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_tells_of_another_one_or_of_a_wrong_time_is_found() {
+        let is_right =
+            |echo_us, held_us, ago_us| check_echo(down::Heartbeat { echo_us, held_us }, ago_us, 7_000).is_ok();
+        assert!(is_right(7_000, 4_990_000, 5_000_000), "behind a round trip");
+        assert!(is_right(0, 0, 1_000_000) && !is_right(0, 0, 5_000_000), "it may have crossed it");
+        assert!(!is_right(6_000, 4_990_000, 5_000_000));
+        assert!(!is_right(7_000, 0, 5_000_000) && !is_right(7_000, 9_000_000, 5_000_000));
+    }
+
+    #[test]
+    fn heartbeats_that_come_far_too_often_are_found() {
+        let every = Duration::from_secs(5);
+        assert!(check_pause(Duration::from_secs(4), every).is_ok());
+        assert!(check_pause(Duration::from_secs(2), every).is_err());
     }
 }

@@ -23,6 +23,9 @@ use super::{
 const BEATS_MAX: usize = 16;
 /// Frames kept since the last acknowledgement, to be compared with a replay: as many as a gateway keeps, and 30 s of sound.
 const KEPT_MAX: usize = 2_000;
+/// Heartbeats in a row, each less than half of the interval behind the one before it, at which a device sends too many: after a stall
+/// it may send what is overdue.
+const HASTY_MAX: u32 = 3;
 /// Results of tools that are kept.
 const RESULTS_MAX: usize = 16;
 
@@ -55,6 +58,10 @@ pub(super) struct Watch {
     heartbeat_us: u64,
     beat_us: u64,
     beat_count: u32,
+    /// The device's time of its last heartbeat on this connection.
+    beat_time_us: Option<u64>,
+    /// How many in a row came too early.
+    hasty: u32,
     /// The device's time of a heartbeat that the judge has yet to note.
     beat: Option<u64>,
 }
@@ -83,6 +90,8 @@ impl Watch {
             heartbeat_us: 0,
             beat_us: 0,
             beat_count: 0,
+            beat_time_us: None,
+            hasty: 0,
             beat: None,
         }
     }
@@ -102,6 +111,7 @@ impl Watch {
         self.goodbye = None;
         self.beats.clear();
         (self.beat_us, self.beat_count) = (now_us, 0);
+        (self.beat_time_us, self.hasty) = (None, 0);
         (self.heartbeat_us, self.ordered) = (heartbeat_us, ordered);
     }
 
@@ -243,7 +253,14 @@ impl Watch {
         self.handle_timeout(now_us);
         self.sound.clock(now_us, stamp);
         (self.beat_us, self.beat_count, self.beat) = (now_us, self.beat_count + 1, Some(stamp.time_us));
-        if self.beat_count >= 2 {
+        // By the device's clock: on the way one may wait for another.
+        let before_us = self.beat_time_us.replace(stamp.time_us);
+        let is_hasty = before_us.is_some_and(|us| stamp.time_us.saturating_sub(us) < self.heartbeat_us / 2);
+        self.hasty = if is_hasty { self.hasty + 1 } else { 0 };
+        if self.hasty >= HASTY_MAX {
+            let every_ms = self.heartbeat_us / 1_000;
+            self.report.fail(Rule::Heartbeat, format!("one after the other within half of {every_ms} ms"));
+        } else if self.beat_count >= 2 {
             self.report.pass(Rule::Heartbeat);
         }
         // One that crossed it on the way need not be told of.
@@ -251,10 +268,10 @@ impl Watch {
         let up::Heartbeat { echo_us, held_us } = beat;
         match self.beats.iter().find(|(time_us, _)| *time_us == echo_us) {
             Some((_, sent_us)) => {
-                let most_us = now_us.saturating_sub(*sent_us) + self.grace_us;
+                let ago_us = now_us.saturating_sub(*sent_us);
                 let is_last = due.is_none_or(|(time_us, _)| *time_us <= echo_us);
-                self.report.check(Rule::Echo, is_last && held_us <= most_us, || {
-                    format!("echo_us {echo_us}, held_us {held_us}; the last one was {due:?}, {most_us} us ago")
+                self.report.check(Rule::Echo, is_last && held_us.abs_diff(ago_us) <= self.grace_us, || {
+                    format!("echo_us {echo_us}, held_us {held_us}; that one was sent {ago_us} us ago, the last one is {due:?}")
                 });
             }
             None if echo_us == 0 && due.is_none() => {}
@@ -286,6 +303,31 @@ mod tests {
     fn frame(sequence: u32, message: up::Played) -> Bytes {
         let stamp = Stamp { sequence, turn: 2, time_us: 1_000_000 };
         envelope(stamp, Up::from(message)).expect("a frame")
+    }
+
+    /// Four heartbeats of a device, of which one each 5 s was agreed; `held`: what each says by the time since the judge's only one.
+    fn beats(every_us: u64, held: impl Fn(u64) -> u64) -> Report {
+        let mut watch = Watch::new(1_000_000);
+        watch.welcomed(0, 5_000_000, true);
+        watch.beat_sent(7, 0);
+        for now_us in (1..=4).map(|number| number * every_us) {
+            let beat = up::Heartbeat { echo_us: 7, held_us: held(now_us) };
+            let stamp = Stamp { sequence: 0, turn: 0, time_us: now_us };
+            watch.handle(now_us, &envelope(stamp, Up::from(beat)).expect("a frame"));
+        }
+        watch.report
+    }
+
+    #[test]
+    fn heartbeats_that_come_too_often_or_tell_a_wrong_time_are_found() {
+        let is_failed = |report: &Report, rule| matches!(report.verdict(rule), Some(Verdict::Failed(_)));
+        let right = beats(5_000_000, |since_us| since_us);
+        for rule in [Rule::Heartbeat, Rule::Echo] {
+            assert_eq!(right.verdict(rule), Some(&Verdict::Passed));
+        }
+        assert!(is_failed(&beats(2_000_000, |since_us| since_us), Rule::Heartbeat));
+        assert!(is_failed(&beats(5_000_000, |_| 0), Rule::Echo), "it held it for no time");
+        assert!(is_failed(&beats(5_000_000, |since_us| since_us + 2_000_000), Rule::Echo));
     }
 
     #[test]

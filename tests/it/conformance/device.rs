@@ -309,7 +309,7 @@ impl Device {
         let echo = session.echo.map_or((0, 0), |(echo_us, at_us)| (echo_us, now_us - at_us));
         let beats = session.beat_us <= now_us && fault != Fault::Heartbeat;
         if beats {
-            session.beat_us += session.heartbeat_us;
+            session.beat_us = now_us + session.heartbeat_us;
         }
         let acks = session.ack_us + ACK_US <= now_us && session.received != session.acked;
         let (control, audio) = session.received;
