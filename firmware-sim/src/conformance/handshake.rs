@@ -77,8 +77,7 @@ async fn welcome(gateway: &Gateway) -> Outcome {
 /// The gateway ends the handshake with this reason and close code.
 async fn refused(probe: &mut Probe, reason: &str, code: u16) -> Outcome {
     match probe.end().await? {
-        // Over QUIC the gateway may leave it to the device to close.
-        (said, closed) if said == reason && (closed == code || closed == 0) => Ok(()),
+        (said, closed) if said == reason && probe.is_closed_with(closed, code) => Ok(()),
         (said, closed) => Err(Fault::Failed(format!("`{said}`, closed with {closed}; `{reason}` and {code} are due"))),
     }
 }

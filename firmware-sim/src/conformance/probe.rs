@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::identity::{Identity, random_bytes};
 use crate::names::named;
 use crate::profile::Profile;
-use crate::transport::{self, Inbound, Link};
+use crate::transport::{self, Inbound, Link, Scheme};
 
 /// How long an answer may take, unless the document says otherwise: a slow box under load.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -192,6 +192,11 @@ impl Probe {
         }
     }
 
+    /// Whether `closed` is right where `code` is due.
+    pub(super) fn is_closed_with(&self, closed: u16, code: u16) -> bool {
+        is_right(self.link.name == Scheme::Quic.name(), closed, code)
+    }
+
     /// Sends `hello`; returns what the challenge makes of the handshake, its signature checked.
     pub(super) async fn hello(&mut self, resume: Option<up::Resume<'_>>) -> Result<Handshake, String> {
         let nonce_commitment = Sha256::digest(self.nonce).into();
@@ -272,9 +277,28 @@ impl Probe {
     }
 }
 
+/// Whether a connection may be closed with `closed` where `code` is due: over QUIC the gateway may leave it to the device to close,
+/// and has no code for the answer to a goodbye (PROTOCOL.md, section 10).
+fn is_right(over_quic: bool, closed: u16, code: u16) -> bool {
+    closed == code || (over_quic && closed == 0)
+}
+
 /// Writes other bytes into a frame.
 pub(super) fn patch(frame: &mut [u8], at: usize, bytes: &[u8]) {
     for (place, byte) in frame.iter_mut().skip(at).zip(bytes) {
         *place = *byte;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_without_a_close_code_is_right_over_quic_only() {
+        for over_quic in [false, true] {
+            let is_right = |closed| is_right(over_quic, closed, 4104);
+            assert_eq!([4104, 0, 4103].map(is_right), [true, over_quic, false]);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use device_protocol::auth::Handshake;
-use device_protocol::{Down, GoodbyeReason, down, limits, up};
+use device_protocol::{CLOSE_NORMAL, Down, GoodbyeReason, RejectCode, down, limits, up};
 use futures_util::FutureExt as _;
 
 use super::probe::{ANSWER_MAX, Probe, Welcome, patch};
@@ -197,7 +197,7 @@ async fn gap(gateway: &Gateway) -> Outcome {
 async fn ended(probe: &mut Probe, reason: &str, number: GoodbyeReason) -> Outcome {
     let code = number.close_code();
     match probe.end().await? {
-        (said, closed) if said == reason && (closed == code || closed == 0) => Ok(()),
+        (said, closed) if said == reason && probe.is_closed_with(closed, code) => Ok(()),
         (said, closed) => Err(Fault::Failed(format!("`{said}`, closed with {closed}; `{reason}` and {code} are due"))),
     }
 }
@@ -318,8 +318,7 @@ async fn replaced(gateway: &Gateway) -> Outcome {
 async fn refused_behind(early: (&mut Probe, &Handshake), stands: (&mut Probe, &Welcome)) -> Outcome {
     early.0.prove(early.1, false).await;
     match early.0.end().await? {
-        // Over QUIC the gateway may leave it to the device to close.
-        (said, 0 | 4109) if said == "busy" => {}
+        (said, code) if said == "busy" && early.0.is_closed_with(code, RejectCode::Busy.close_code()) => {}
         (said, code) => return Err(Fault::Failed(format!("`{said}`, closed with {code}; `busy` and 4109 are due"))),
     }
     stands.0.control(up::Mute { muted: true }).await;
@@ -376,7 +375,7 @@ async fn goodbye(gateway: &Gateway) -> Outcome {
     let mut probe = gateway.welcomed().await?;
     probe.link(up::Goodbye { reason: GoodbyeReason::PowerOff, message: "", retry_after_ms: 0 }).await;
     match probe.end().await? {
-        (said, 0 | 1000) if said.is_empty() => Ok(()),
+        (said, code) if said.is_empty() && probe.is_closed_with(code, CLOSE_NORMAL) => Ok(()),
         (said, code) => Err(Fault::Failed(format!("`{said}`, closed with {code}"))),
     }
 }
