@@ -29,7 +29,7 @@
 #define PLAYED_US 100000       /* at least every 200 ms */
 #define HANDSHAKE_US 10000000  /* section 6: without pairing */
 #define PAIRING_BEAT_US 5000000
-#define SILENT_US_MAX 20000000 /* nothing from the gateway, not even a heartbeat */
+#define HEARTBEATS_MISSED_MAX 3 /* section 7: then the link is lost */
 
 static uint64_t zero_us; /* of the session clock */
 static uint8_t frame_bytes[LG_FRAME_BYTES_MAX];
@@ -73,6 +73,18 @@ static lg_stamp control_stamp(void) { return (lg_stamp){++control_sequence, turn
 static void send_heartbeat(void) {
     uint64_t held = heard_us ? now_us() - held_us : 0;
     send_frame(lg_write_heartbeat(frame_bytes, sizeof frame_bytes, link_stamp(), heard_us, held));
+}
+
+/* The gateway's heartbeat, of which the next one of ours tells. */
+static void note_heartbeat(const lg_frame *beat) {
+    heard_us = beat->stamp.time_us;
+    held_us = now_us();
+}
+
+/* Section 10: the close behind it says why, too. */
+static void say_goodbye(uint16_t reason) {
+    send_frame(lg_write_goodbye(frame_bytes, sizeof frame_bytes, link_stamp(), reason));
+    link_close((uint16_t)(4200 + reason));
 }
 
 /* The handshake: section 6. Returns with the welcome in `message`. */
@@ -135,8 +147,11 @@ static lg_welcome shake(const char *state, const char *invitation, const uint8_t
         if (now_us() >= until_us) fail("no welcome in time");
         if (!link_receive(&frame, message, 500)) continue;
         is_pairing |= frame.kind == LG_DOWN_PAIRING_CODE;
-        if (is_pairing) until_us = now_us() + SILENT_US_MAX; /* a person takes longer, beside the gateway's heartbeats */
-        if (frame.kind == LG_DOWN_PAIRING_CODE && !may_pin) {
+        /* A person takes longer, beside the gateway's heartbeats. */
+        if (is_pairing) until_us = now_us() + HEARTBEATS_MISSED_MAX * PAIRING_BEAT_US;
+        if (frame.kind == LG_DOWN_HEARTBEAT) {
+            note_heartbeat(&frame);
+        } else if (frame.kind == LG_DOWN_PAIRING_CODE && !may_pin) {
             char shown[7];
             sha256(bytes, lg_pairing_message(&handshake, nonce, bytes), digest);
             lg_pairing_code(digest, shown);
@@ -189,7 +204,7 @@ static void write_wav(const char *path, const int16_t *samples, size_t count) {
 /* The speaker: sections 8 and 11. It plays in real time, and says what came out. */
 
 static struct speech {
-    uint32_t number;
+    uint32_t number, turn;
     uint16_t clause, clauses;         /* the one that plays, and how many have come */
     uint64_t starts_us[CLAUSES_MAX]; /* where they begin */
     size_t base; /* its place in `heard` */
@@ -201,9 +216,10 @@ static int16_t heard[SPEECH_SAMPLES_MAX];
 static size_t heard_length;
 
 static void tell(struct speech *speech, uint8_t state) {
-    speech->told_us = now_us();
-    send_frame(lg_write_played(frame_bytes, sizeof frame_bytes, control_stamp(), speech->number, speech->clause,
-                               speech->played_us, state));
+    lg_stamp stamp = {++control_sequence, speech->turn, now_us()}; /* section 4: the turn of the speech, not the latest */
+    speech->told_us = stamp.time_us;
+    send_frame(lg_write_played(frame_bytes, sizeof frame_bytes, stamp, speech->number, speech->clause, speech->played_us,
+                               state));
     if (state != LG_PLAY_STATE_FINISHED && state != LG_PLAY_STATE_STOPPED) return;
     finished += state == LG_PLAY_STATE_FINISHED;
     memmove(speech, speech + 1, (size_t)(speeches + --waiting - speech) * sizeof *speech);
@@ -262,8 +278,7 @@ static bool is_next(const lg_frame *frame) {
     if ((frame->kind & 0x7000) != 0x1000) return true;
     if (frame->stamp.sequence <= control_received) return false;
     if (frame->stamp.sequence != control_received + 1) {
-        send_frame(lg_write_goodbye(frame_bytes, sizeof frame_bytes, link_stamp(), LG_GOODBYE_REASON_BAD_SEQUENCE));
-        link_close();
+        say_goodbye(LG_GOODBYE_REASON_BAD_SEQUENCE);
         fail("control frame %u follows %u", (unsigned)frame->stamp.sequence, (unsigned)control_received);
     }
     control_received = frame->stamp.sequence;
@@ -278,8 +293,7 @@ static void take(lg_frame *frame) {
     if ((frame->kind & 0x7000) == 0x1000 && frame->stamp.turn > turn) turn = frame->stamp.turn;
     switch (frame->kind) {
     case LG_DOWN_HEARTBEAT:
-        heard_us = frame->stamp.time_us;
-        held_us = now_us();
+        note_heartbeat(frame);
         break;
     case LG_DOWN_DISPLAY:
         if (!lg_read_display(*body, &display)) fail("a malformed display");
@@ -296,7 +310,7 @@ static void take(lg_frame *frame) {
     }
     case LG_DOWN_SPEECH_START:
         if (waiting == SPEECHES_MAX) fail("too many speeches");
-        speeches[waiting++] = (struct speech){.number = lg_get_u32(body), .base = heard_length};
+        speeches[waiting++] = (struct speech){.number = lg_get_u32(body), .turn = frame->stamp.turn, .base = heard_length};
         if (lg_get_u8(body) != LG_CODEC_PCM16 || lg_get_u32(body) != RATE_HZ) fail("speech in another format");
         break;
     case LG_DOWN_SPEECH_CHUNK:
@@ -395,11 +409,10 @@ int main(int count, char **words) {
             send_heartbeat();
             beat_us = now_us();
         }
-        if (now_us() - received_us > SILENT_US_MAX) fail("the gateway is silent");
+        if (now_us() - received_us > HEARTBEATS_MISSED_MAX * beat_every_us) fail("the gateway is silent");
     }
-    send_frame(lg_write_goodbye(frame_bytes, sizeof frame_bytes, link_stamp(), LG_GOODBYE_REASON_POWER_OFF));
+    say_goodbye(LG_GOODBYE_REASON_POWER_OFF);
     if (keep_in) write_wav(keep_in, heard, heard_length);
     if (say) printf("%u speeches, %zu ms\n", finished, heard_length * 1000 / RATE_HZ);
-    link_close();
     return 0;
 }

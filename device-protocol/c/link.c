@@ -91,13 +91,19 @@ static int wait_for(int got, uint64_t until_ms) {
     return now_ms < until_ms && poll(&stream, 1, (int)(until_ms - now_ms)) > 0;
 }
 
-static void send_all(const void *bytes, size_t length) {
-    uint64_t until_ms = clock_ms() + TAKE_MS_MAX;
+/* 0: it is not taken by then; -1: never. */
+static int try_to_send(const void *bytes, size_t length, uint64_t until_ms) {
     for (int sent; length > 0 && (sent = SSL_write(tls, bytes, (int)length)) <= 0;) {
         int ready = wait_for(sent, until_ms);
-        if (ready < 0) fail("the connection broke");
-        if (ready == 0) fail("the gateway takes nothing");
+        if (ready <= 0) return ready;
     }
+    return 1;
+}
+
+static void send_all(const void *bytes, size_t length) {
+    int sent = try_to_send(bytes, length, clock_ms() + TAKE_MS_MAX);
+    if (sent < 0) fail("the connection broke");
+    if (sent == 0) fail("the gateway takes nothing");
 }
 
 /* Counts what comes, pings and what is skipped as well. */
@@ -132,15 +138,20 @@ static bool receive(uint64_t until_ms) {
     }
 }
 
-static void send_message(uint8_t opcode, const uint8_t *bytes, size_t length) {
-    static uint8_t out[LG_FRAME_BYTES_MAX + 14];
+/* Makes a message of WebSocket, which has up to 14 bytes more; returns its length. */
+static size_t pack(uint8_t *out, uint8_t opcode, const uint8_t *bytes, size_t length) {
     size_t head = length < 126 ? 2 : length < 65536 ? 4 : 10;
     out[0] = 0x80 | opcode;
     out[1] = (uint8_t)(0x80 | (head == 2 ? length : head == 4 ? 126 : 127));
     for (size_t at = 2; at < head; at++) out[at] = (uint8_t)((uint64_t)length >> 8 * (head - 1 - at));
     random_bytes(out + head, 4);
     for (size_t at = 0; at < length; at++) out[head + 4 + at] = bytes[at] ^ out[head + at % 4];
-    send_all(out, head + 4 + length);
+    return head + 4 + length;
+}
+
+static void send_message(uint8_t opcode, const uint8_t *bytes, size_t length) {
+    static uint8_t out[LG_FRAME_BYTES_MAX + 14];
+    send_all(out, pack(out, opcode, bytes, length));
 }
 
 /* Takes `count` bytes from the beginning of `in`. */
@@ -269,8 +280,14 @@ void link_send(const uint8_t *bytes, size_t length) {
     send_message(2, bytes, length);
 }
 
-void link_close(void) {
+void link_close(uint16_t code) {
     const uint64_t until_ms = clock_ms() + CLOSE_MS_MAX;
+    const uint8_t bytes[2] = {(uint8_t)(code >> 8), (uint8_t)code};
+    uint8_t out[sizeof bytes + 14];
+    /* The gateway may have closed already. */
+    if (try_to_send(out, pack(out, 8, bytes, sizeof bytes), until_ms) <= 0) return;
+    SSL_shutdown(tls); /* close_notify; then FIN */
+    shutdown(SSL_get_fd(tls), SHUT_WR);
     while (clock_ms() < until_ms) {
         int got = SSL_read(tls, in, sizeof in);
         if (got <= 0 && wait_for(got, until_ms) <= 0) return;

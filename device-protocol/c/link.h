@@ -15,8 +15,9 @@ void link_send(const uint8_t *bytes, size_t length);
 /* The next frame, whose slices point into `message`; false: none has come within so many milliseconds. What WebSocket does not
  * allow, or section 17 calls flooding, ends the program. */
 bool link_receive(lg_frame *frame, uint8_t message[LG_FRAME_BYTES_MAX], int wait_ms);
-/* Behind `goodbye`: reads on until the gateway has closed, for at most 1 s, so that the last frame is not lost (section 10). */
-void link_close(void);
+/* Behind `goodbye`: sends a close frame with this code, ends its direction, and reads on until the gateway has closed, for at most
+ * 1 s, so that the last frame is not lost (section 10). */
+void link_close(uint16_t code);
 
 void random_bytes(uint8_t *bytes, size_t length);
 void sha256(const void *bytes, size_t length, uint8_t out[32]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use device_protocol::{PlayState, down};
+use device_protocol::{ListeningState, PlayState, down};
 
 use super::{
     Rule,
@@ -69,6 +69,8 @@ impl Visit<'_> {
         let format = self.formats.1;
         let start = down::SpeechStart { speech, codec: format.codec, rate_hz: format.rate_hz, text: "" };
         self.send(turn, start)?;
+        // The next turn begins: what is told of this speech has its own one all the same.
+        self.send(turn + 1, down::Listening { state: ListeningState::Speaking })?;
         self.watch.playback = Some(Playback::new(speech, turn, &lengths));
         let count = packets.len();
         if let Some(session) = &mut self.session {

@@ -253,7 +253,7 @@ async fn fails(client: &Path, words: &[&str], reason: &str, script: impl AsyncFn
     assert_failed(reason, &ended, reason);
 }
 
-/// In each there is something that would hold up a client that does not look at the clock. They are 20 s long together.
+/// In each there is something that would hold up a client that does not look at the clock. They are 15 s long together.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_gateway_holds_up_the_client_for_ever() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,10 @@ use device_protocol::{Decoded, Frame, PlayState, Up, decode_up};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
-    gateway::{Gateway, Inbound, RATE_HZ, display, hush, speech_chunk, speech_end, speech_start},
+    gateway::{
+        CLOSE, Gateway, Inbound, RATE_HZ, display, heartbeat, hush, pairing_code, speech_chunk, speech_end,
+        speech_start,
+    },
     sanitized_client,
 };
 
@@ -87,6 +90,43 @@ async fn speech_and_displays_without_end_do_not_hold_up_the_sound() {
     assert_eq!(heard.last_sound, Some(150));
     assert!(heard.sound.is_sorted_by(|(_, before), (_, behind)| before + 20_000 == *behind), "{:?}", heard.sound);
     assert_eq!(heard.played.last(), Some(&(1, 1_000_000, PlayState::Finished)), "{:?}", heard.played);
+}
+
+/// The close is behind the goodbye and has its number; then nothing follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_goodbye_is_followed_by_a_close_with_its_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = sanitized_client(folder.path());
+    let gateway = Gateway::start("127.0.0.1:0").await;
+    let script = async {
+        let (mut inbound, _outbound) = gateway.welcomed().await;
+        heard(&mut inbound).await;
+        [inbound.next().await, inbound.next().await]
+    };
+    let (ended, behind) = tokio::join!(gateway.visited(&client, &["--wait", "0"]), script);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(behind, [Some((CLOSE, 4_201_u16.to_be_bytes().to_vec())), None]);
+}
+
+/// What a gateway says before the welcome counts as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_in_the_wait_for_pairing_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = sanitized_client(folder.path());
+    let gateway = Gateway::start("127.0.0.1:0").await;
+    let script = async {
+        let (mut inbound, mut outbound) = gateway.proven().await;
+        outbound.say(pairing_code()).await;
+        outbound.say(heartbeat()).await;
+        let frame = inbound.frame().await.expect("a heartbeat");
+        match decode_up(&frame) {
+            Ok(Decoded::Frame(Frame { message: Up::Heartbeat(beat), .. })) => beat.echo_us,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (_, echo_us) = tokio::join!(gateway.visited(&client, &[]), script);
+    // The time in the stamp of each frame of this gateway.
+    assert_eq!(echo_us, 1);
 }
 
 /// 60 s of a session are kept for a file. What comes behind them is played like the rest.

@@ -38,6 +38,8 @@ pub enum Fault {
     Frames,
     /// It names LC3 frames that do not exist.
     Lc3,
+    /// It tells of a speech with the latest turn.
+    Turn,
 }
 
 const PACKET_US: u64 = 20_000;
@@ -290,7 +292,9 @@ impl Device {
         let clause =
             speech.clauses.iter().rev().find(|(at_us, _)| *at_us < played_us.max(1)).map_or(0, |(_, clause)| *clause);
         let played = up::Played { speech: speech.number, clause, played_us, state };
-        self.control(speech.turn, self.now_us(), Up::Played(played)).await;
+        let latest = self.session.as_ref().map_or(0, |session| session.turn);
+        let turn = if self.fault == Fault::Turn { latest } else { speech.turn };
+        self.control(turn, self.now_us(), Up::Played(played)).await;
         clause
     }
 

@@ -82,6 +82,11 @@ async fn a_report_ahead_of_playback_is_found() {
 }
 
 #[tokio::test]
+async fn a_report_with_the_latest_turn_is_found() {
+    fails(Fault::Turn, Rule::Turn).await;
+}
+
+#[tokio::test]
 async fn sound_of_a_muted_device_is_found() {
     fails(Fault::Muted, Rule::Mute).await;
 }
