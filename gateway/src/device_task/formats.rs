@@ -96,6 +96,8 @@ pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
 /// What a session is begun with. A device takes its session up again on the same terms.
 #[derive(PartialEq, Eq)]
 pub(super) struct Terms {
+    /// Compared only: a device that has changed in anything begins anew.
+    capabilities: Capabilities,
     pub(super) formats: Agreed,
     pub(super) info: DeviceInfo,
     /// Whether the device has what switches the microphone on again: a button, or a touch pad.
@@ -113,7 +115,8 @@ impl Terms {
         let can_unmute = buttons.contains(Buttons::MAIN)
             || buttons.contains(Buttons::MUTE)
             || capabilities.sensors.contains(Sensors::TOUCH);
-        Ok(Self { formats, info: info(id, user, capabilities, &formats), can_unmute })
+        let info = info(id, user, capabilities, &formats);
+        Ok(Self { capabilities: *capabilities, formats, info, can_unmute })
     }
 }
 

@@ -293,6 +293,23 @@ mod tests {
         Admitted { id: id.to_owned(), record, asked: Asked { hello, sent_us: 0, received_us: 0 } }
     }
 
+    #[test]
+    fn a_device_whose_capabilities_have_changed_does_not_come_back_on_the_same_terms() {
+        let before = admitted("glasses").asked.hello.capabilities;
+        let terms = |capabilities: &Capabilities| Terms::of("glasses", "ann", capabilities).unwrap();
+        assert!(terms(&before) == terms(&before));
+        for changed in [
+            Capabilities { tools: 1, ..before },
+            Capabilities { frame_bytes_max: 2_048, ..before },
+            Capabilities { heartbeat_ms: 20_000, ..before },
+            Capabilities { image_bytes_max: 60_000, ..before },
+            Capabilities { sensors: Sensors::WAKE, ..before },
+            Capabilities { display: Screen { width_px: 640, ..before.display }, ..before },
+        ] {
+            assert!(terms(&before) != terms(&changed), "{changed:?}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn two_handshakes_that_end_at_the_same_moment_both_reach_the_session() {
         let resumable = Resumable::default();
