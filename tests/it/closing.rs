@@ -1,13 +1,15 @@
 //! How connections end: messages that were sent last still arrive, whatever else was in progress.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
-use device_protocol::{ALPN, Decoded, Down, GoodbyeReason, RejectCode, Up, decode_down, up};
+use device_protocol::{
+    ALPN, Decoded, Down, Frame, GoodbyeReason, RejectCode, Stamp, Up, decode_down, down, encode, limits, up,
+};
 use gateway::{
     control::{Answer, Request},
     transport::{quic, tls},
 };
-use quinn::{Connection, ConnectionError, Endpoint, VarInt, crypto::rustls::QuicClientConfig};
+use quinn::{Connection, ConnectionError, Endpoint, TransportConfig, VarInt, crypto::rustls::QuicClientConfig};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -124,12 +126,26 @@ fn goodbye() -> up::Goodbye<'static> {
 
 /// A QUIC client without any behaviour of its own.
 fn client() -> Endpoint {
+    client_with(TransportConfig::default())
+}
+
+fn client_with(transport: TransportConfig) -> Endpoint {
     let mut endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let mut config = relay::client();
     config.alpn_protocols = vec![ALPN.to_vec()];
     let config = QuicClientConfig::try_from(config).expect("TLS 1.3");
-    endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));
+    let mut config = quinn::ClientConfig::new(Arc::new(config));
+    config.transport_config(Arc::new(transport));
+    endpoint.set_default_client_config(config);
     endpoint
+}
+
+/// The gateway's end of QUIC, without a gateway.
+fn server(folder: &Path) -> Endpoint {
+    let tls = tls::load_or_make(folder, vec!["localhost".to_owned()]).expect("a certificate");
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic).expect("TLS 1.3");
+    let server = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    Endpoint::server(server, "127.0.0.1:0".parse().expect("an address")).expect("a port")
 }
 
 async fn connect(client: &Endpoint, address: SocketAddr) -> Connection {
@@ -169,10 +185,7 @@ async fn a_quic_peer_that_only_waits_is_told_and_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_goodbye_is_heard_though_the_connection_ends_right_behind_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls = tls::load_or_make(folder.path(), vec!["localhost".to_owned()]).expect("a certificate");
-    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic).expect("TLS 1.3");
-    let server = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-    let server = Endpoint::server(server, "127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let server = server(folder.path());
     let (client, address) = (client(), server.local_addr().expect("its address"));
     // Which of two ready events is handled first may be chance.
     for _ in 0..20 {
@@ -190,6 +203,39 @@ async fn a_goodbye_is_heard_though_the_connection_ends_right_behind_it() {
         assert_eq!(heard, frame(1, Up::Goodbye(goodbye())));
         assert!(link.up.recv().await.expect("no error").is_none());
     }
+}
+
+/// A message down, of no turn.
+fn envelope(sequence: u32, message: Down<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
+    let length = encode(&Frame::new(Stamp { sequence, turn: 0, time_us: 1 }, message), &mut buffer).expect("it fits");
+    buffer.truncate(length);
+    buffer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sound_that_finds_no_free_stream_holds_up_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = server(folder.path());
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_uni_streams(VarInt::from_u32(1));
+    let (client, address) = (client_with(transport), server.local_addr().expect("its address"));
+    let accepting = async { server.accept().await.expect("a device").await.expect("a connection") };
+    let (connection, accepted) = tokio::join!(connect(&client, address), accepting);
+    let (mut up, mut down) = connection.open_bi().await.expect("a stream");
+    up.write_all(&frame(1, Up::Goodbye(goodbye()))).await.expect("sent");
+    let link = quic::open(accepted, [0; 32]).await.expect("a link");
+    // Too large for a datagram, and the device reads no stream.
+    let payload = [1; 4_000];
+    for sequence in 1..=3 {
+        let chunk = down::SpeechChunk { speech: 1, clause: 0, position_us: 0, duration_us: 20_000, payload: &payload };
+        link.down.put(envelope(sequence, Down::SpeechChunk(chunk)).into()).expect("room");
+    }
+    let shown = envelope(0, Down::Heartbeat(down::Heartbeat { echo_us: 0, held_us: 0 }));
+    link.down.put(shown.clone().into()).expect("room");
+    let mut bytes = vec![0; shown.len()];
+    timeout(WAIT, down.read_exact(&mut bytes)).await.expect("in time").expect("what is behind the sound");
+    assert_eq!(bytes, shown);
 }
 
 /// A script's network is shaped inside the process, which ends with the script.

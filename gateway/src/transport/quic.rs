@@ -252,9 +252,12 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: Outb
     connection.close(VarInt::from_u32(code.into()), reason.as_bytes());
 }
 
+/// Sends one packet of sound on a stream of its own, or drops it where the peer lets no more be open: what is shown must not wait behind
+/// it. `false`: the connection has ended.
 async fn write_one(connection: &Connection, bytes: Bytes) -> bool {
-    let Ok(mut stream) = connection.open_uni().await else {
-        return false;
-    };
-    stream.write_chunk(bytes).await.is_ok() && stream.finish().is_ok()
+    match connection.open_uni().now_or_never() {
+        None => true,
+        Some(Err(_)) => false,
+        Some(Ok(mut stream)) => stream.write_chunk(bytes).await.is_ok() && stream.finish().is_ok(),
+    }
 }
