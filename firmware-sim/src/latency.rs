@@ -11,7 +11,7 @@ pub struct Latency {
     pub end_us: Option<i64>,
     /// Until the final transcript.
     pub final_us: Option<i64>,
-    /// Until the first text on the display that is not the transcript.
+    /// Until the first text on the display that is no caption of what is said.
     pub display_us: Option<i64>,
     /// Until the first sample from the speaker.
     pub sound_us: Option<i64>,
@@ -36,10 +36,10 @@ pub fn measure(events: &[Event], t0_us: u64) -> Latency {
     let first = |wanted: &dyn Fn(&Seen) -> bool| {
         events.iter().find(|event| event.at_us >= t0_us && wanted(&event.seen)).map(|event| from_t0(event.at_us))
     };
-    let transcripts: Vec<&str> = events
+    let transcripts: Vec<String> = events
         .iter()
         .filter_map(|event| match &event.seen {
-            Seen::Transcript { text, .. } => Some(text.trim()),
+            Seen::Transcript { text, .. } => Some(text.split_whitespace().collect()),
             _ => None,
         })
         .collect();
@@ -49,14 +49,28 @@ pub fn measure(events: &[Event], t0_us: u64) -> Latency {
         ),
         final_us: first(&|seen| matches!(seen, Seen::Transcript { is_final: true, .. })),
         display_us: first(&|seen| match seen {
-            Seen::Display { text, .. } => {
-                let text = text.trim();
-                !text.is_empty() && !transcripts.contains(&text)
-            }
+            Seen::Display { text, .. } => !text.trim().is_empty() && !is_caption(text, &transcripts),
             _ => false,
         }),
         sound_us: first(&|seen| matches!(seen, Seen::FirstSound { .. })),
     }
+}
+
+/// Whether a text on the display is one of these transcripts, which are without their spaces. Captions are broken into lines; with a
+/// dash begins what somebody said after somebody else, and of what is above it the beginning may have left the display.
+fn is_caption(text: &str, transcripts: &[String]) -> bool {
+    let mut turns: Vec<(bool, String)> = Vec::new();
+    for line in text.lines() {
+        let begun = line.strip_prefix('–');
+        match turns.last_mut().filter(|_| begun.is_none()) {
+            Some((_, words)) => words.extend(line.split_whitespace()),
+            None => turns.push((begun.is_some(), begun.unwrap_or(line).split_whitespace().collect())),
+        }
+    }
+    // Of an earlier turn the transcript may have come before these events.
+    turns.iter().filter(|(_, words)| !words.is_empty()).any(|(has_dash, words)| {
+        transcripts.iter().any(|said| if *has_dash { said.contains(words) } else { said.ends_with(words) })
+    })
 }
 
 #[cfg(test)]
@@ -90,6 +104,18 @@ mod tests {
         ];
         let latency = measure(&events, 1_000);
         assert_eq!(latency.stages().map(|(_, us)| us), [Some(450), Some(460), Some(470), Some(600)]);
+    }
+
+    #[test]
+    fn captions_are_not_the_first_display() {
+        let events = [
+            at(1_100, display("– Do you want tea?\n– No, set a\ntimer")),
+            at(1_200, transcript("No, set a timer", false)),
+            at(1_300, transcript("No, set a timer for ten minutes.", true)),
+            at(1_310, display("timer for ten\nminutes.")),
+            at(1_400, display("– 10 minutes\nare set.")),
+        ];
+        assert_eq!(measure(&events, 1_000).display_us, Some(400));
     }
 
     #[test]
