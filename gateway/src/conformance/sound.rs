@@ -1,5 +1,6 @@
 //! Judges the sound of a device: PROTOCOL.md, section 8.
 
+use audio::codec::is_pause;
 use device_protocol::{Codec, Stamp, down::AudioFormat, limits, up};
 
 use super::clip::codec_of;
@@ -93,7 +94,7 @@ impl Sound {
         ordered: bool,
     ) {
         self.check_format(report, audio);
-        let is_empty = audio.codec == Codec::Opus && audio.payload.len() == 1;
+        let is_empty = self.format.and_then(codec_of).is_some_and(|codec| is_pause(codec, audio.payload));
         let packet =
             Packet { sequence: stamp.sequence, time_us: stamp.time_us, duration_us: audio.duration_us, is_empty };
         if self.muted_us.is_some_and(|muted_us| stamp.time_us >= muted_us) {
@@ -255,4 +256,33 @@ fn opus_us(packet: &[u8]) -> Option<u32> {
         _ => u32::from(packet.get(1)? & 63),
     };
     Some(frame_us * frames).filter(|us| (1..=limits::PACKET_DURATION_US_MAX).contains(us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Verdict, *};
+
+    /// What is found of a pause in packets of Opus with so many bytes, each right behind the one before it.
+    fn paused(lengths: &[usize]) -> Option<Verdict> {
+        let (mut report, mut sound) = (Report::default(), Sound::default());
+        let (codec, rate_hz, duration_us) = (Codec::Opus, 16_000, 20_000);
+        sound.begin(AudioFormat { codec, rate_hz, frame_ms: 20, lc3_frame_us: 0, lc3_frame_bytes: 0 });
+        for (at, length) in (0..).zip(lengths) {
+            let stamp = Stamp { sequence: at + 1, turn: 0, time_us: u64::from(at * duration_us) };
+            // The first byte says that it is one frame of 20 ms.
+            let audio = up::Audio { codec, rate_hz, duration_us, payload: &vec![0x48; *length] };
+            sound.audio(&mut report, stamp.time_us, stamp, &audio, true);
+        }
+        assert_eq!(report.verdict(Rule::SoundFormat), Some(&Verdict::Passed));
+        report.verdict(Rule::Pause).cloned()
+    }
+
+    #[test]
+    fn a_second_empty_packet_of_a_pause_is_found() {
+        for empty in [1, 2] {
+            assert_eq!(paused(&[40, empty, 40]), Some(Verdict::Passed), "{empty}");
+            assert!(matches!(paused(&[40, empty, empty, 40]), Some(Verdict::Failed(_))), "{empty}");
+        }
+        assert_eq!(paused(&[3, 3]), None);
+    }
 }
