@@ -85,7 +85,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
         demo.args(["--with-app", "--with-server", "--with-routine"]);
-        demo.arg("--heard").arg(&kept);
+        demo.arg("--out").arg(&kept);
         if model.is_some() {
             demo.arg("--with-model");
         }

@@ -31,6 +31,9 @@ pub(super) struct Arguments {
     /// Run a routine, too, which the gateway must have: a program, kept under the phrase "run my evening summary".
     #[arg(long)]
     with_routine: bool,
+    /// Folder for what was heard, a WAV file for each turn.
+    #[arg(long, default_value = ".")]
+    out: PathBuf,
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
@@ -122,7 +125,7 @@ const LISTEN: Duration = Duration::from_millis(1_200);
 const REST: Duration = Duration::from_millis(600);
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
-    let folder = common.heard.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = arguments.out.clone();
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let began = Instant::now();
     let mut stage = Stage {

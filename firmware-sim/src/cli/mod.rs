@@ -14,7 +14,7 @@ mod show;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 
 /// Simulated smart glasses for the Lorgnette gateway.
@@ -59,6 +59,17 @@ impl Command {
             _ => true,
         }
     }
+
+    /// Refuses options that mean nothing to it: nobody should wait for what they do elsewhere.
+    fn check(&self, common: &options::Common) -> Result<()> {
+        let is_demo = matches!(self, Self::Demo(_));
+        ensure!(
+            common.heard.is_none() || matches!(self, Self::Say(_) | Self::Script(_)),
+            "--heard is for `say` and `script`; `demo` keeps a file for each turn in the folder of --out"
+        );
+        ensure!(!is_demo || !(common.json || common.quiet), "`demo` is for people: it has neither --json nor --quiet");
+        Ok(())
+    }
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -92,6 +103,7 @@ fn in_one_line(error: &anyhow::Error) -> String {
 fn block_on(arguments: Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     let Arguments { mut common, command } = arguments;
+    command.check(&common)?;
     if command.has_glasses() {
         common.announce_state();
     }
@@ -115,4 +127,27 @@ fn block_on(arguments: Arguments) -> Result<()> {
     // A synthesis that is still running is abandoned.
     runtime.shutdown_background();
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(words: &str) -> bool {
+        let Arguments { common, command } = Arguments::try_parse_from(words.split(' ')).unwrap();
+        command.check(&common).is_ok()
+    }
+
+    #[test]
+    fn options_that_mean_nothing_to_a_command_are_refused() {
+        let demo = "lorgnette-sim demo --gateway-ws ws://[::1]:1/glasses --gateway-quic quic://[::1]:1";
+        assert!(is_taken(demo) && is_taken(&format!("{demo} --out kept")));
+        for option in ["--heard kept", "--json", "--quiet"] {
+            assert!(!is_taken(&format!("{demo} {option}")), "{option}");
+        }
+        for command in ["say --heard a.wav", "script steps --heard a.wav", "pair --json"] {
+            assert!(is_taken(&format!("lorgnette-sim {command}")), "{command}");
+        }
+        assert!(!is_taken("lorgnette-sim pair --heard a.wav"));
+    }
 }

@@ -135,7 +135,7 @@ pub(crate) struct Common {
     /// Seed of noise and faults.
     #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write what the wearer heard to this WAV file: all that the speaker played, with the silence in between.
+    /// For say and script: write what the wearer heard to this WAV file, all that the speaker played, with the silence in between.
     #[arg(long, global = true)]
     pub(crate) heard: Option<PathBuf>,
     /// One JSON object a line for each event, and one for the summary.
