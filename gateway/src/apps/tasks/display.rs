@@ -1,5 +1,7 @@
 //! What glasses show of their user's apps, and what apps are told about the glasses.
 
+use std::collections::BTreeSet;
+
 use gateway_core::{
     input::{AppInput, Input},
     vocab::{AppCard, AppConnection, AppEvent, AppState},
@@ -27,8 +29,9 @@ impl Task {
 
     /// Draws for a running app; from any other connection it is dropped.
     pub(super) fn draw(&mut self, package: &str, connection: AppConnection, event: &AppEvent) {
-        if self.lives().connection(package) == Some(connection) {
-            self.drawn.entry(package.to_owned()).or_default().keep(event);
+        let kind = self.lives().all().find(|(card, _)| card.package == package).map(|(card, _)| card.kind);
+        if let Some(kind) = kind.filter(|_| self.lives().connection(package) == Some(connection)) {
+            self.drawn.keep(kind, event);
             self.show(event);
         }
     }
@@ -89,8 +92,10 @@ impl Task {
         }
     }
 
+    /// The apps, with what belongs to each, and then one drawing: with several, the last of them would be shown, and not
+    /// that of the app in front.
     fn news(&self) -> Vec<AppEvent> {
-        let mut events = Vec::new();
+        let (mut events, mut shown) = (Vec::new(), BTreeSet::new());
         for (card, state) in self.lives().all() {
             let AppCard { package, name, kind, .. } = card.clone();
             match state {
@@ -102,13 +107,13 @@ impl Task {
                 }
                 AppState::Stopping | AppState::Dormant | AppState::Away => continue,
             }
-            if let Some(drawn) = self.drawn.get(&package) {
-                events.extend(drawn.events().cloned());
-            }
+            events.extend(self.drawn.line(&package).cloned());
             if self.listening.contains(&package) {
-                events.push(AppEvent::Listens { package, listens: true });
+                events.push(AppEvent::Listens { package: package.clone(), listens: true });
             }
+            shown.insert(package);
         }
+        events.extend(self.drawn.main(|package| shown.contains(package)).cloned());
         events
     }
 }

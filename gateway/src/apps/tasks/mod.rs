@@ -227,8 +227,8 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use gateway_core::{
-        input::AppInput,
-        vocab::{AppKind, AppStopReason},
+        input::{AppInput, Input},
+        vocab::{AppConnection, AppEvent, AppKind, AppStopReason, Content, View},
     };
     use tools::{
         apps::{client::Client, manifest::App},
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::{
         apps::glasses::Glasses,
-        mailbox::Ending,
+        mailbox::{DeviceMessage, Ending, Mailbox},
         roster::{Present, Via},
         store::damage_tests::spoil,
         transport::Transport,
@@ -273,6 +273,80 @@ mod tests {
 
     async fn go(tasks: &Arc<Tasks>) {
         ask(tasks, |reply| AppsMessage::GlassesWent { device: "glasses".to_owned(), reply }).await;
+    }
+
+    fn present(mailbox: Mailbox) -> Present {
+        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
+        let (user, language) = (USER.to_owned(), "en".to_owned());
+        Present { session: 1, user, language, mailbox, ending: Ending::default(), status: Arc::default(), via }
+    }
+
+    /// Restores an app, which runs on this connection.
+    async fn run(tasks: &Arc<Tasks>, package: &str, kind: AppKind, connection: AppConnection) {
+        let (package, session) = (package.to_owned(), format!("s-{package}"));
+        let card = AppCard { package: package.clone(), name: String::new(), kind, session };
+        ask(tasks, |reply| AppsMessage::Restore { cards: vec![card], reply }).await;
+        let (socket, _) = mpsc::channel(1);
+        assert!(tasks.send(USER, AppsMessage::Joined { package, connection, resumed: true, socket }).await);
+    }
+
+    /// What newly connected glasses are told of the apps.
+    async fn told(tasks: &Arc<Tasks>) -> Vec<AppEvent> {
+        // What was sent before is handled.
+        come(tasks).await;
+        let (mailbox, mut messages) = mpsc::channel(16);
+        assert!(tasks.common.roster.enter("glasses", present(mailbox), 1).is_ok());
+        come(tasks).await;
+        assert!(tasks.common.roster.leave("glasses", 1));
+        let messages = std::iter::from_fn(|| messages.try_recv().ok());
+        let event = |message: DeviceMessage| match message.input() {
+            Some(Input::App(event)) => Some(event),
+            _ => None,
+        };
+        messages.filter_map(event).collect()
+    }
+
+    #[tokio::test]
+    async fn glasses_that_come_are_told_of_all_apps_and_shown_what_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let (chess, news) = (("chess", 1), ("news", 2));
+        run(&tasks, chess.0, AppKind::Foreground, chess.1).await;
+        run(&tasks, news.0, AppKind::Background, news.1).await;
+        let draw = async |(package, connection): (&str, AppConnection), text: Option<&str>, ms: Option<u32>| {
+            let content = text.map(|text| Content::Text { text: text.to_owned() });
+            let (package, view, duration) = (package.to_owned(), View::Main, ms.into());
+            let event = AppEvent::Draw { package: package.clone(), view, content, duration, force: false };
+            assert!(tasks.send(USER, AppsMessage::Draw { package, connection, event, over: None }).await);
+        };
+        let shown = async || {
+            let events = told(&tasks).await;
+            let [chess, news, drawings @ ..] = events.as_slice() else { panic!("{events:#?}") };
+            assert!([chess, news].iter().all(|event| matches!(event, AppEvent::Resumed { .. })), "{events:#?}");
+            let text = |event: &AppEvent| match event {
+                AppEvent::Draw { content: Some(Content::Text { text }), .. } => text.clone(),
+                _ => panic!("{event:?}"),
+            };
+            drawings.iter().map(text).collect::<Vec<_>>()
+        };
+        draw(news, Some("rain"), None).await;
+        assert_eq!(shown().await, ["rain"]);
+        draw(chess, Some("e4 e5"), None).await;
+        assert_eq!(shown().await, ["e4 e5"]);
+        draw(news, Some("wind"), None).await;
+        assert_eq!(shown().await, ["e4 e5"], "that of the app in front");
+        draw(chess, None, None).await;
+        assert_eq!(shown().await, ["wind"]);
+        // What is drawn once does not return after another app.
+        draw(chess, Some("menu"), Some(0)).await;
+        assert_eq!(shown().await, ["menu"]);
+        draw(news, Some("mail"), Some(5_000)).await;
+        assert!(shown().await.is_empty());
+        // What was superseded does not return when its successor is removed.
+        draw(news, Some("snow"), None).await;
+        draw(chess, Some("d4 d5"), None).await;
+        draw(chess, None, None).await;
+        assert!(shown().await.is_empty());
     }
 
     #[tokio::test]
@@ -346,11 +420,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path());
         let (mailbox, _told) = mpsc::channel(4);
-        let via = Via::new(Transport::WSS, ([127, 0, 0, 1], 1).into(), 0);
-        let (user, language) = (USER.to_owned(), "en".to_owned());
-        let ending = Ending::default();
-        let present =
-            Present { session: 1, user, language, mailbox, ending: ending.clone(), status: Arc::default(), via };
+        let present = present(mailbox);
+        let ending = present.ending.clone();
         assert!(tasks.common.roster.enter("glasses", present, 1).is_ok());
         come(&tasks).await;
         assert!(tasks.send(USER, AppsMessage::Panic).await);

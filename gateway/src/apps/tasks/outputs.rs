@@ -44,7 +44,7 @@ impl Task {
             AppOutput::Drop { connection } => self.tell(connection, ToApp::Drop),
             AppOutput::Glasses(event) => {
                 if let AppEvent::Stopped { package } = &event {
-                    self.drawn.remove(package);
+                    self.drawn.stop(package);
                     self.listening.remove(package);
                     let common = self.common();
                     common.speeches.withdraw(&common.roster, &self.user, package);

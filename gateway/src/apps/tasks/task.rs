@@ -38,8 +38,8 @@ pub(super) struct Task {
     pub(super) tasks: Arc<Tasks>,
     pub(super) glasses: BTreeMap<String, Glasses>,
     pub(super) sockets: BTreeMap<AppConnection, mpsc::Sender<ToApp>>,
-    /// Each app's current drawings, for glasses that connect later.
-    pub(super) drawn: BTreeMap<String, Drawn>,
+    /// The apps' current drawings, for glasses that connect later.
+    pub(super) drawn: Drawn,
     /// The apps that receive transcripts.
     pub(super) listening: BTreeSet<String>,
     /// Session names, by package.
@@ -88,7 +88,7 @@ impl Task {
             tasks,
             glasses: BTreeMap::new(),
             sockets: BTreeMap::new(),
-            drawn: BTreeMap::new(),
+            drawn: Drawn::default(),
             listening: BTreeSet::new(),
             names: BTreeMap::new(),
             starting: BTreeMap::new(),
