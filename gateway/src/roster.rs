@@ -1,6 +1,7 @@
 //! Who is connected.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -223,6 +224,15 @@ impl Roster {
         self.with(|devices| devices.iter().map(|(id, present)| (id.clone(), present.clone())).collect())
     }
 
+    /// A user's glasses, first those that are meant where one pair is asked for: those whose link stands, and of these the
+    /// ones that have connected last.
+    pub(crate) fn glasses_of(&self, user: &str) -> Vec<(String, Present)> {
+        let mut glasses = self.all();
+        glasses.retain(|(_, present)| present.user == user && present.via.transport.is_glasses);
+        glasses.sort_by_key(|(_, Present { via, .. })| Reverse((via.lost_us.is_none(), via.since_us)));
+        glasses
+    }
+
     /// Asks a device's session to end; the session, if there is one. Its mailbox is closed once it has ended.
     pub(crate) fn dismiss(&self, id: &str, reason: GoodbyeReason, message: &'static str) -> Option<Present> {
         let present = self.get(id)?;
@@ -311,6 +321,28 @@ mod tests {
         assert!(roster.enter("one", session(4).0, 2).is_ok() && roster.enter("two", session(5).0, 2).is_ok());
         assert!(roster.enter("three", session(6).0, 2).is_err(), "two are connected");
         drop(waiting);
+    }
+
+    #[test]
+    fn of_a_users_glasses_those_that_connected_last_and_still_are_come_first() {
+        let roster = Roster::default();
+        let via = |since_us, transport| Via { since_us, transport, ..session(0).0.via };
+        for (number, id, user, via) in [
+            (1, "c", "ann", via(10, Transport::WSS)),
+            (2, "a", "ann", via(20, Transport::WSS)),
+            (3, "b", "ann", via(30, Transport::QUIC)),
+            (4, "text.1", "ann", via(40, Transport::TEXT)),
+            (5, "d", "bob", via(50, Transport::WSS)),
+        ] {
+            let present = Present { user: user.to_owned(), via, ..session(number).0 };
+            assert!(roster.enter(id, present, 9).is_ok());
+        }
+        let order = || roster.glasses_of("ann").into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_eq!(order(), ["b", "a", "c"]);
+        roster.lost("b", 3);
+        assert_eq!(order(), ["a", "c", "b"]);
+        roster.moved("c", 1, via(60, Transport::WSS));
+        assert_eq!(order(), ["c", "a", "b"]);
     }
 
     #[test]

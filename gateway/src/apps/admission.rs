@@ -1,6 +1,10 @@
 //! Admission of sockets: an installed app, with its key, for a session that the gateway has started. Serves them to their end.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use gateway_core::{input::AppInput, vocab::ErrorCode};
@@ -26,6 +30,7 @@ use super::{
 };
 use crate::{
     clock,
+    roster::Present,
     transport::{
         meter::Meter,
         places::{Place, WRONG_KEY_WAIT},
@@ -237,11 +242,10 @@ impl Session {
     fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
         let system = app_settings::system_settings(&app_settings::zone(), &self.app.permissions);
-        let apps = self.host.tasks.snapshot(&self.user);
-        let glasses = apps.glasses.values().next();
-        let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
-        let model = glasses.map(|glasses| glasses.model.clone());
-        let battery = self.host.battery_of(&self.user);
+        let worn = self.host.glasses_of(&self.user).into_iter().next();
+        let capabilities = worn.as_ref().map_or_else(glasses::none, |(_, _, glasses)| glasses.capabilities());
+        let model = worn.as_ref().map(|(_, _, glasses)| glasses.model.clone());
+        let battery = worn.and_then(|(_, present, _)| battery_of(&present));
         let mut state = json!({"connected": model.is_some(), "modelName": model});
         if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {
             fields.insert("batteryLevel".to_owned(), percent.into());
@@ -257,19 +261,16 @@ impl Session {
 }
 
 impl Host {
-    fn battery_of(&self, user: &str) -> Option<(u8, bool)> {
-        let glasses = self.roster.all().into_iter().filter(|(_, present)| present.user == user);
-        let mut batteries = glasses.filter_map(|(_, present)| {
-            let status = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Some((status.battery_percent?, status.charging.unwrap_or(false)))
-        });
-        batteries.next()
-    }
-
     /// Whether a key is the one that an app was installed with.
     pub(crate) fn is_key_of(&self, package: &str, key: &str) -> bool {
         self.installed.get(package).is_some_and(|app| key_fits(&app, key))
     }
+}
+
+/// The charge that glasses have reported, and whether they are being charged.
+fn battery_of(present: &Present) -> Option<(u8, bool)> {
+    let status = present.status.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((status.battery_percent?, status.charging.unwrap_or(false)))
 }
 
 /// Whether a key is the app's, compared by hash.

@@ -16,6 +16,8 @@ use tokio::sync::broadcast;
 
 /// Events that a slow listener may lag behind: about five seconds of sound.
 const BEHIND_MAX: usize = 256;
+/// Bytes of sound from others after which the glasses that are listened to count as silent: two seconds.
+const OTHERS_BYTES_MAX: usize = 2 * 2 * 16_000;
 
 /// An event for apps.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +46,8 @@ pub enum Event {
     Battery { percent: u8, charging: bool },
     /// The glasses connected or disconnected.
     Connection { model: Arc<str>, connected: bool },
-    /// Sound: PCM of 16 bits, little endian, mono, 16 kHz.
-    Audio(Bytes),
+    /// Sound that these glasses have heard in this session: PCM of 16 bits, little endian, mono, 16 kHz.
+    Audio { session: Arc<str>, pcm: Bytes },
 }
 
 /// Events that are costly to make: they are made only while a listener wants them.
@@ -98,7 +100,7 @@ impl Feed {
         self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
         self.translations_wanted.fetch_add(wants.translations.into(), Ordering::Relaxed);
         let events = self.events.get_or_init(|| broadcast::Sender::new(BEHIND_MAX)).subscribe();
-        Listener { feed: self.clone(), events, wants }
+        Listener { feed: self.clone(), events, wants, source: None }
     }
 }
 
@@ -107,6 +109,8 @@ pub struct Listener {
     feed: Arc<Feed>,
     events: broadcast::Receiver<Event>,
     wants: Wants,
+    /// The session whose sound is passed on, and how many bytes came from others since.
+    source: Option<(Arc<str>, usize)>,
 }
 
 impl Listener {
@@ -119,14 +123,32 @@ impl Listener {
     pub async fn next(&mut self) -> Event {
         loop {
             match self.events.recv().await {
-                Ok(Event::Audio(_)) if !self.wants.audio => {}
-                Ok(event) => return event,
+                Ok(event) if self.passes(&event) => return event,
+                Ok(_) => {}
                 Err(broadcast::error::RecvError::Lagged(lost)) => {
                     tracing::debug!(lost, "an app is too slow for its streams");
                 }
                 Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
             }
         }
+    }
+
+    /// Whether an event is for this listener. The sound of one pair of glasses is: that of several makes no stream.
+    fn passes(&mut self, event: &Event) -> bool {
+        let Event::Audio { session, pcm } = event else { return true };
+        if !self.wants.audio {
+            return false;
+        }
+        let (source, others) = self.source.get_or_insert_with(|| (session.clone(), 0));
+        if source != session {
+            *others += pcm.len();
+            if *others < OTHERS_BYTES_MAX {
+                return false;
+            }
+            source.clone_from(session);
+        }
+        *others = 0;
+        true
     }
 }
 
@@ -162,14 +184,36 @@ mod tests {
         assert!(!feed.wants_audio() && feed.wants_words());
         let mut hearing = feed.listen(Wants { audio: true, words: false, translations: false });
         assert!(feed.wants_audio());
-        feed.tell(|| Event::Audio(Bytes::from_static(b"ab")));
+        let sound = || Event::Audio { session: "s".into(), pcm: Bytes::from_static(b"ab") };
+        feed.tell(sound);
         feed.tell(|| Event::Voice(true));
         assert_eq!(plain.next().await, Event::Voice(true));
-        assert_eq!(hearing.next().await, Event::Audio(Bytes::from_static(b"ab")));
+        assert_eq!(hearing.next().await, sound());
         drop(hearing);
         assert!(!feed.wants_audio() && feed.wants_words());
         drop(plain);
         assert!(!feed.wants_words());
+    }
+
+    #[tokio::test]
+    async fn of_two_pairs_of_glasses_one_is_heard_until_it_is_silent_for_two_seconds() {
+        let feed = Arc::new(Feed::default());
+        let mut hearing = feed.listen(Wants { audio: true, ..Wants::default() });
+        let mut passed = async |session: &str, tenths: usize| {
+            let mut passed = 0;
+            for _ in 0..tenths {
+                feed.tell(|| Event::Audio { session: session.into(), pcm: vec![0_u8; 3_200].into() });
+                feed.tell(|| Event::Voice(true));
+                while let Event::Audio { .. } = hearing.next().await {
+                    passed += 1;
+                }
+            }
+            passed
+        };
+        assert_eq!((passed("one", 5).await, passed("two", 19).await, passed("one", 1).await), (5, 0, 1));
+        // The other one's count begins anew with each piece.
+        assert_eq!(passed("two", 30).await, 11);
+        assert_eq!((passed("one", 5).await, passed("two", 1).await), (0, 1));
     }
 
     #[tokio::test]

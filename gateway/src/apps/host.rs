@@ -30,7 +30,7 @@ use super::{
     unheard::Unheard,
 };
 use crate::{
-    roster::Roster,
+    roster::{Present, Roster},
     speech::language::Languages,
     store::{Kind, Store},
 };
@@ -176,6 +176,16 @@ impl Host {
         let (reply, known) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::GlassesWent { device: device.to_owned(), reply }).await;
         drop(known.await);
+    }
+
+    /// The glasses of this user that the apps know, first those that are meant where one pair is asked for.
+    pub(super) fn glasses_of(&self, user: &str) -> Vec<(String, Present, Glasses)> {
+        let apps = self.tasks.snapshot(user);
+        let known = |(device, present): (String, Present)| {
+            let glasses = apps.glasses.get(&device)?.clone();
+            Some((device, present, glasses))
+        };
+        self.roster.glasses_of(user).into_iter().filter_map(known).collect()
     }
 
     /// Whether the apps know of glasses of this user.

@@ -152,13 +152,9 @@ impl Host {
     }
 
     async fn take(&self, user: &str, asked: &PhotoRequest) -> Result<Photo, PortError> {
-        let device = {
-            let apps = self.tasks.snapshot(user);
-            let seeing = apps.glasses.iter().find(|(_, glasses)| glasses.camera);
-            seeing.map(|(device, _)| device.clone())
-        };
-        let device =
-            device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
+        let seeing = self.glasses_of(user).into_iter().find(|(_, _, glasses)| glasses.camera);
+        let (device, ..) =
+            seeing.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
         let limit = Duration::from_millis(TAKE_MS_MAX);
         let glasses = ConnectedDevices(self.roster.clone());
         let arguments = if asked.keep { json!({}) } else { json!({"keep": false}) };

@@ -290,8 +290,8 @@ impl Session {
     }
 
     async fn event(&mut self, ws: &mut Ws, event: Event) -> Result<(), Gone> {
-        if let Event::Audio(sound) = event {
-            return put(ws, Message::Binary(sound)).await;
+        if let Event::Audio { pcm, .. } = event {
+            return put(ws, Message::Binary(pcm)).await;
         }
         let now = clock::wall_ms();
         if let Event::Transcript { text, last, .. } = &event

@@ -107,13 +107,13 @@ impl Host {
         self.heard(begun, stop).await
     }
 
-    /// The first of a user's glasses with a speaker, and its rate.
+    /// The user's glasses that speak, and the rate of their speaker.
     ///
     /// # Errors
     /// There are none.
     fn speaking(&self, user: &str) -> Result<(String, u32), String> {
-        let apps = self.tasks.snapshot(user);
-        let speaking = apps.glasses.iter().find_map(|(device, glasses)| Some((device.clone(), glasses.speaker_hz?)));
+        let mut all = self.glasses_of(user).into_iter();
+        let speaking = all.find_map(|(device, _, glasses)| Some((device, glasses.speaker_hz?)));
         speaking.ok_or_else(|| "no glasses with a speaker are connected".to_owned())
     }
 

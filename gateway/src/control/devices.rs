@@ -78,8 +78,7 @@ fn seconds_since(at_us: u64) -> u64 {
 
 /// The user's glasses, if any are connected: their tools, and their display for questions.
 pub(super) fn device_of(roster: &Roster, user: &str) -> Option<String> {
-    let mut present = roster.all().into_iter().filter(|(_, present)| present.user == user);
-    present.next().map(|(id, _)| id)
+    roster.glasses_of(user).into_iter().next().map(|(id, _)| id)
 }
 
 /// Pairs the device that shows this code.

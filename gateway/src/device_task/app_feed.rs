@@ -26,6 +26,9 @@ const UTTERANCES_MAX: usize = 8;
 /// What apps receive from one device.
 pub(super) struct AppFeed {
     feed: Arc<Feed>,
+    /// Name of the device's session. With it utterances are unique: an app's session may see several of a device's, and
+    /// several devices.
+    session: Arc<str>,
     model: Arc<str>,
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
@@ -74,9 +77,15 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 }
 
 impl AppFeed {
-    pub(super) fn new(feed: Arc<Feed>, model: &str, language: &'static str) -> Self {
+    pub(super) fn new(feed: Arc<Feed>, session: &str, model: &str, language: &'static str) -> Self {
+        let (session, model) = (session.into(), model.into());
         let (ended, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { feed, model: model.into(), tapped: false, followed: false, language, own: language, ended, open }
+        Self { feed, session, model, tapped: false, followed: false, language, own: language, ended, open }
+    }
+
+    /// What apps know an utterance by.
+    fn name_of(&self, utterance: u32) -> Arc<str> {
+        format!("{}-u{utterance}", self.session).into()
     }
 
     /// The wearer now speaks the language of this code; `None`: it is not known which.
@@ -103,7 +112,7 @@ impl AppFeed {
             return;
         }
         self.feed.tell(|| Event::Translation {
-            utterance: format!("u{utterance}").into(),
+            utterance: self.name_of(utterance),
             text: text.into(),
             // Words that were decoded as those of another language are not what was said.
             original: (heard == language).then_some(original),
@@ -126,7 +135,7 @@ impl AppFeed {
         let pcm = ear.take_tapped();
         if !pcm.is_empty() {
             let bytes: Bytes = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-            self.feed.tell(|| Event::Audio(bytes));
+            self.feed.tell(|| Event::Audio { session: self.session.clone(), pcm: bytes });
         }
     }
 
@@ -185,7 +194,7 @@ impl AppFeed {
         }
         self.feed.tell(|| Event::Transcript {
             language: self.language,
-            utterance: format!("u{utterance}").into(),
+            utterance: self.name_of(utterance),
             text: text.into(),
             last,
             start_ms,
@@ -247,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_is_not_english_is_foreign() {
-        let mut feed = AppFeed::new(Arc::new(Feed::default()), "", Language::ENGLISH.code());
+        let mut feed = AppFeed::new(Arc::new(Feed::default()), "s", "", Language::ENGLISH.code());
         assert!(!feed.is_foreign(), "until another language is detected");
         for (code, expected) in [(Some("de"), true), (Some("en"), false), (Some("it"), true), (None, false)] {
             feed.turn_to(code);
@@ -259,7 +268,7 @@ mod tests {
     async fn words_that_turn_out_to_be_none_are_ended() {
         let events = Arc::new(Feed::default());
         let mut heard = events.listen(Wants { words: true, ..Wants::default() });
-        let mut feed = AppFeed::new(events, "", Language::ENGLISH.code());
+        let mut feed = AppFeed::new(events, "s", "", Language::ENGLISH.code());
         // What is told of an utterance without any words: nothing.
         for (utterance, texts) in [(1, ["", ""]), (2, ["Thank", ""]), (3, ["Thank", "Thank you."])] {
             feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });
@@ -272,7 +281,8 @@ mod tests {
                 told.push((utterance.to_string(), text.to_string(), last));
             }
         }
-        let expected = [("u2", "Thank", false), ("u2", "", true), ("u3", "Thank", false), ("u3", "Thank you.", true)];
+        let expected =
+            [("s-u2", "Thank", false), ("s-u2", "", true), ("s-u3", "Thank", false), ("s-u3", "Thank you.", true)];
         assert_eq!(told, expected.map(|(utterance, text, last)| (utterance.to_owned(), text.to_owned(), last)));
     }
 }

@@ -181,10 +181,7 @@ impl Mcp {
             executor.secrets().keep(secret);
         }
         let pool = Pool::start(servers, settings.flatten.clone(), executor.registry());
-        let device_of = move |user: &str| {
-            let all = roster.all();
-            all.into_iter().find(|(_, present)| present.user == user).map(|(id, _)| id)
-        };
+        let device_of = move |user: &str| roster.glasses_of(user).into_iter().next().map(|(id, _)| id);
         let hub = Hub::new(executor.clone(), pool, device_of, clock::wall_ms());
         let http = settings.http.then(|| {
             let loopback = ["localhost", "127.0.0.1", "[::1]"];

@@ -208,11 +208,9 @@ impl DeviceCall for ConnectedDevices {
         if asking.via.transport.is_glasses {
             return Some(status(&asking));
         }
-        // Words over the control socket: the glasses are meant that the user has connected last.
-        let all = self.0.all().into_iter().map(|(_, present)| present);
-        let of_user = all.filter(|other| other.via.transport.is_glasses && other.user == asking.user);
-        let glasses = of_user.filter(|other| other.via.lost_us.is_none()).max_by_key(|other| other.via.since_us)?;
-        Some(DeviceStatus { elsewhere: true, ..status(&glasses) })
+        // Words over the control socket: they mean the user's glasses.
+        let (_, glasses) = self.0.glasses_of(&asking.user).into_iter().next()?;
+        glasses.via.lost_us.is_none().then(|| DeviceStatus { elsewhere: true, ..status(&glasses) })
     }
 }
 

@@ -174,6 +174,25 @@ async fn what_an_app_says_last_is_heard_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_several_glasses_those_that_came_last_speak() {
+    let _floor = floor().await;
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    // Whatever the order of their fingerprints.
+    let mut others = Vec::new();
+    for name in ["second", "third"] {
+        let mut glasses = stage.world.glasses("ws", name).await;
+        let url = format!("https://127.0.0.1/api/tts?text=These+are+the+{name}+ones.");
+        socket.send(play(name, &url, 1.0, 2)).await;
+        assert_eq!(outcome(&mut socket, name).await["success"], true);
+        let said =
+            |event: &firmware_sim::Event| matches!(&event.seen, Seen::SpeechHeard { text, .. } if text.contains(name));
+        until(&mut glasses, "the words", said).await;
+        others.push(glasses);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sound_ends_by_its_track_by_another_sound_and_by_the_wearers_word() {
     let _floor = floor().await;
     let mut stage = Stage::new().await;

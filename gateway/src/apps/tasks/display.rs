@@ -47,6 +47,27 @@ impl Task {
 
     /// Glasses of the user have connected.
     pub(super) fn glasses_came(&mut self, device: String, glasses: Glasses) {
+        self.describe(&glasses);
+        self.glasses.insert(device, glasses);
+        self.push(AppInput::Present(true));
+    }
+
+    /// Glasses have disconnected. Of others that are still there the apps are told.
+    pub(super) fn glasses_went(&mut self, device: &str) {
+        self.glasses.remove(device);
+        self.stale = true;
+        if self.glasses.is_empty() {
+            self.push(AppInput::Present(false));
+            self.tell_all(&[state_update(json!({"connected": false}), false, wire::time(clock::wall_ms()))]);
+        }
+        let others = self.common().roster.glasses_of(&self.user);
+        if let Some(glasses) = others.iter().find_map(|(device, _)| self.glasses.get(device)) {
+            self.describe(glasses);
+        }
+    }
+
+    /// Tells the apps which glasses the user has now.
+    fn describe(&self, glasses: &Glasses) {
         let told = wire::time(clock::wall_ms());
         let state = json!({"connected": true, "modelName": glasses.model});
         let capabilities = json!({
@@ -55,19 +76,7 @@ impl Task {
             "modelName": glasses.model,
             "timestamp": told,
         });
-        self.glasses.insert(device, glasses);
-        self.push(AppInput::Present(true));
         self.tell_all(&[capabilities, state_update(state, false, told)]);
-    }
-
-    /// Glasses have disconnected.
-    pub(super) fn glasses_went(&mut self, device: &str) {
-        self.glasses.remove(device);
-        self.stale = true;
-        if self.glasses.is_empty() {
-            self.push(AppInput::Present(false));
-            self.tell_all(&[state_update(json!({"connected": false}), false, wire::time(clock::wall_ms()))]);
-        }
     }
 
     /// The battery level has changed.

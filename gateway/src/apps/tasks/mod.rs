@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        apps::glasses::Glasses,
+        apps::{glasses::Glasses, message::ToApp},
         mailbox::{DeviceMessage, Ending, Mailbox},
         roster::{Present, Via},
         store::damage_tests::spoil,
@@ -281,13 +281,14 @@ mod tests {
         Present { session: 1, user, language, mailbox, ending: Ending::default(), status: Arc::default(), via }
     }
 
-    /// Restores an app, which runs on this connection.
-    async fn run(tasks: &Arc<Tasks>, package: &str, kind: AppKind, connection: AppConnection) {
+    /// Restores an app, which runs on this connection; what its socket is sent.
+    async fn run(tasks: &Arc<Tasks>, package: &str, kind: AppKind, connection: AppConnection) -> mpsc::Receiver<ToApp> {
         let (package, session) = (package.to_owned(), format!("s-{package}"));
         let card = AppCard { package: package.clone(), name: String::new(), kind, session };
         ask(tasks, |reply| AppsMessage::Restore { cards: vec![card], reply }).await;
-        let (socket, _) = mpsc::channel(1);
+        let (socket, messages) = mpsc::channel(16);
         assert!(tasks.send(USER, AppsMessage::Joined { package, connection, resumed: true, socket }).await);
+        messages
     }
 
     /// What newly connected glasses are told of the apps.
@@ -311,8 +312,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path());
         let (chess, news) = (("chess", 1), ("news", 2));
-        run(&tasks, chess.0, AppKind::Foreground, chess.1).await;
-        run(&tasks, news.0, AppKind::Background, news.1).await;
+        drop(run(&tasks, chess.0, AppKind::Foreground, chess.1).await);
+        drop(run(&tasks, news.0, AppKind::Background, news.1).await);
         let draw = async |(package, connection): (&str, AppConnection), text: Option<&str>, ms: Option<u32>| {
             let content = text.map(|text| Content::Text { text: text.to_owned() });
             let (package, view, duration) = (package.to_owned(), View::Main, ms.into());
@@ -347,6 +348,28 @@ mod tests {
         draw(chess, Some("d4 d5"), None).await;
         draw(chess, None, None).await;
         assert!(shown().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn apps_are_told_of_the_glasses_that_remain() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let mut messages = run(&tasks, "chess", AppKind::Foreground, 1).await;
+        for (session, device) in [(1, "one"), (2, "two")] {
+            let present = Present { session, ..present(mpsc::channel(1).0) };
+            assert!(tasks.common.roster.enter(device, present, 2).is_ok());
+            let glasses = Glasses { model: device.to_owned(), ..Glasses::default() };
+            ask(&tasks, |reply| AppsMessage::GlassesCame { device: device.to_owned(), glasses, reply }).await;
+        }
+        for (session, device) in [(2, "two"), (1, "one")] {
+            assert!(tasks.common.roster.leave(device, session));
+            ask(&tasks, |reply| AppsMessage::GlassesWent { device: device.to_owned(), reply }).await;
+        }
+        let told = std::iter::from_fn(|| messages.try_recv().ok()).filter_map(|message| match message {
+            ToApp::Json(message) if message["type"] == "capabilities_update" => Some(message["modelName"].clone()),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["one", "two", "one"]);
     }
 
     #[tokio::test]
