@@ -140,7 +140,8 @@ impl Session {
                 close(&mut ws, code, "App stopped").await;
             }
             End::Restarting => close(&mut ws, CloseCode::Restart, "the gateway restarts").await,
-            End::Flooding => close(&mut ws, CloseCode::Policy, "too many bytes a second").await,
+            // After 1008, 2.x would neither reconnect nor end its session.
+            End::Flooding => close(&mut ws, CloseCode::Again, "too many bytes a second").await,
             End::Lost | End::Dropped => {}
         }
     }
