@@ -52,11 +52,11 @@ pub(crate) enum AppsMessage {
     Erased { reply: oneshot::Sender<()> },
 }
 
-/// How a sound has ended that an app had asked for.
+/// How something has ended that an app had asked for, and that takes a while: a sound or a photo.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// The app's own id of its request.
-    pub request: String,
+    /// The app's own id of its request, if the request is stored: that of a sound is.
+    pub request: Option<String>,
     /// What the app is told.
     pub message: Value,
     /// When it ended.
@@ -68,7 +68,7 @@ pub(crate) struct Heard {
 pub(crate) enum ToApp {
     /// Send this.
     Json(Value),
-    /// Send how a sound has ended.
+    /// Send how a sound or a photo has ended.
     Heard(Heard),
     /// Notify the app that it is stopped, and close.
     Close {

@@ -106,7 +106,7 @@ impl Host {
             let url = taken.as_ref().map(Photo::address).map_err(PortError::to_string);
             let outcome = url.as_ref().map(String::as_str).map_err(String::as_str);
             let message = wire::photo_response(&asked.request, outcome, asked.keep, clock::wall_ms());
-            drop(told.send(ToApp::Json(message)).await);
+            self.unheard.ended(&user, &app.package, &told, None, message).await;
         }
         let to = match destination(&app, &asked) {
             Ok(to) => to,

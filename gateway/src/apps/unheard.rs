@@ -1,5 +1,5 @@
-//! Sound that an app has asked for, until the app was told how it ended. Where its socket or the process is lost first, it is
-//! told on its next socket, once. The words are not stored, and nobody hears them late.
+//! Sounds and photos that an app has asked for, until the app was told how they ended. Where its socket is lost first, it is
+//! told on its next socket, once; of sounds also where the process is. The words are not stored, and nobody hears them late.
 
 use std::{
     collections::{BTreeMap, VecDeque, hash_map::RandomState},
@@ -25,8 +25,8 @@ use crate::{
 const TOLD_MS_MAX: i64 = 5 * 60 * 1_000;
 /// Requests that are read for one app: more than it may have open.
 const READ_MAX: usize = 256;
-/// Answers that wait for a socket of one app: it has fewer requests open, and waits for none longer than a minute.
-const KEPT_MAX: usize = 64;
+/// Answers that wait for a socket of one app: twice the requests of one socket. There may be a photo in each.
+const KEPT_MAX: usize = 16;
 
 /// What the app is told of a request of a run that died.
 const RESTARTED: &str = "the gateway was restarted before it was heard to its end";
@@ -51,7 +51,7 @@ struct Place {
 /// Apps, by user and package.
 type Places = BTreeMap<(String, String), Place>;
 
-/// Requests for sound of whose end the app was not told yet.
+/// Requests of whose end the app was not told yet.
 pub(super) struct Unheard {
     store: Store,
     run: u64,
@@ -74,14 +74,14 @@ impl Unheard {
         self.submit(Write::PutRow { kind, owner, key, value: serde_json::to_vec(&row).unwrap_or_default() });
     }
 
-    /// A sound has ended, which the app is told with `message`: on the socket of its request, or else on the app's present or
-    /// next one.
+    /// A sound or a photo has ended, which the app is told with `message`: on the socket of its request, or else on the app's
+    /// present or next one. `request`: that of a sound.
     pub(super) async fn ended(
         &self,
         user: &str,
         package: &str,
         socket: &mpsc::Sender<ToApp>,
-        request: String,
+        request: Option<String>,
         message: Value,
     ) {
         let heard = Heard { request, message, wall_ms: clock::wall_ms() };
@@ -91,8 +91,10 @@ impl Unheard {
     }
 
     /// The app was told how it ended.
-    pub(super) fn told(&self, user: &str, package: &str, request: &str) {
-        self.remove(user, key(package, request));
+    pub(super) fn told(&self, user: &str, package: &str, request: Option<&str>) {
+        if let Some(request) = request {
+            self.remove(user, key(package, request));
+        }
     }
 
     /// An app has another socket. Returns what it is told first: what ended while it had none, and what it had asked for in a
@@ -107,7 +109,7 @@ impl Unheard {
         heard.retain(|heard| clock::wall_ms().saturating_sub(heard.wall_ms) <= TOLD_MS_MAX);
         for request in self.take(user, package).await {
             let message = wire::audio_play_response(&request, Err(RESTARTED));
-            heard.push_back(Heard { request, message, wall_ms: clock::wall_ms() });
+            heard.push_back(Heard { request: Some(request), message, wall_ms: clock::wall_ms() });
         }
         heard.into()
     }
@@ -123,7 +125,8 @@ impl Unheard {
     /// An app is no longer installed.
     pub(super) async fn forget(&self, user: &str, package: &str) {
         let place = self.places().remove(&(user.to_owned(), package.to_owned()));
-        place.into_iter().flat_map(|place| place.kept).for_each(|heard| self.told(user, package, &heard.request));
+        let kept = place.into_iter().flat_map(|place| place.kept);
+        kept.for_each(|heard| self.told(user, package, heard.request.as_deref()));
         drop(self.take(user, package).await);
     }
 
@@ -137,7 +140,7 @@ impl Unheard {
         let mut places = self.places();
         let Some(place) = places.get_mut(&(user.to_owned(), package.to_owned())) else {
             drop(places);
-            return self.told(user, package, &heard.request);
+            return self.told(user, package, heard.request.as_deref());
         };
         let unsent = match &place.socket {
             Some(socket) => socket.try_send(ToApp::Heard(heard)).map_err(|error| error.into_inner()),
@@ -147,7 +150,7 @@ impl Unheard {
             place.kept.push_back(heard);
             let oldest = if place.kept.len() > KEPT_MAX { place.kept.pop_front() } else { None };
             drop(places);
-            oldest.iter().for_each(|heard| self.told(user, package, &heard.request));
+            oldest.iter().for_each(|heard| self.told(user, package, heard.request.as_deref()));
         }
     }
 
@@ -207,7 +210,7 @@ mod tests {
     }
 
     fn requests(heard: Vec<Heard>) -> Vec<String> {
-        heard.into_iter().map(|heard| heard.request).collect()
+        heard.into_iter().filter_map(|heard| heard.request).collect()
     }
 
     fn rows(store: &Store) -> usize {
@@ -228,7 +231,7 @@ mod tests {
         }
         first.begun("ann", "a.bc", "another's");
         first.begun("bob", "a.b", "of bob");
-        first.told("ann", "a.b", "heard");
+        first.told("ann", "a.b", Some("heard"));
         store.settled().await.unwrap();
         assert!(joined(&first, "ann", "a.b").await.is_empty(), "this run tells by itself");
         let second = Unheard::new(store.clone());
@@ -249,7 +252,7 @@ mod tests {
             unheard.begun("ann", "a.b", request);
         }
         let ended = async |request: &str| {
-            unheard.ended("ann", "a.b", &first, request.to_owned(), json!({"requestId": request})).await;
+            unheard.ended("ann", "a.b", &first, Some(request.to_owned()), json!({"requestId": request})).await;
         };
         ended("one").await;
         // It is in the queue of the socket that breaks.
@@ -264,11 +267,13 @@ mod tests {
         assert_eq!(requests(told), ["one", "two"]);
         // While there is another one, it is told there.
         ended("three").await;
-        assert!(matches!(at_second.recv().await, Some(ToApp::Heard(heard)) if heard.request == "three"));
+        assert!(
+            matches!(at_second.recv().await, Some(ToApp::Heard(heard)) if heard.request.as_deref() == Some("three"))
+        );
         // The older one's end changes nothing.
         unheard.left("ann", "a.b", &first, Vec::new());
         for request in ["one", "two", "three"] {
-            unheard.told("ann", "a.b", request);
+            unheard.told("ann", "a.b", Some(request));
         }
         store.settled().await.unwrap();
         assert_eq!(rows(&store), 1, "the one that has not ended");
@@ -292,12 +297,31 @@ mod tests {
         drop(at_first);
         unheard.left("ann", "a.b", &first, Vec::new());
         for number in 0..=KEPT_MAX {
-            unheard.ended("ann", "a.b", &first, number.to_string(), Value::Null).await;
+            unheard.ended("ann", "a.b", &first, Some(number.to_string()), Value::Null).await;
         }
         let told = joined(&unheard, "ann", "a.b").await;
         assert_eq!((told.len(), told[0].as_str()), (KEPT_MAX, "1"));
         unheard.forget("ann", "a.b").await;
         assert!(unheard.places().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_photo_waits_for_the_next_socket_and_is_not_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let unheard = Unheard::new(store.clone());
+        let (first, at_first) = socket();
+        unheard.joined("ann", "a.b", first.clone()).await;
+        drop(at_first);
+        unheard.left("ann", "a.b", &first, Vec::new());
+        // A sound of the same number is still to be told.
+        unheard.begun("ann", "a.b", "1");
+        unheard.ended("ann", "a.b", &first, None, json!({"requestId": "1"})).await;
+        let told = unheard.joined("ann", "a.b", first).await;
+        assert_eq!(told.iter().map(|heard| &heard.message).collect::<Vec<_>>(), [&json!({"requestId": "1"})]);
+        told.iter().for_each(|heard| unheard.told("ann", "a.b", heard.request.as_deref()));
+        store.settled().await.unwrap();
+        assert_eq!(rows(&store), 1);
     }
 
     #[tokio::test]

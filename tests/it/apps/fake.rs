@@ -390,9 +390,20 @@ impl Socket {
     }
 
     /// Closes as the SDK does after a stop.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
+        drop(self.leave().await);
+    }
+
+    /// As [`Self::close`]; what still came before.
+    pub async fn leave(mut self) -> Vec<Value> {
         drop(self.ws.close(None).await);
-        while let Some(Ok(_)) = self.ws.next().await {}
+        let mut came = Vec::new();
+        while let Some(Ok(message)) = self.ws.next().await {
+            if let Message::Text(text) = message {
+                came.push(serde_json::from_str(&text).unwrap());
+            }
+        }
+        came
     }
 }
 

@@ -98,3 +98,22 @@ async fn a_photo_comes_as_a_message() {
     socket.send(json!({"type": "stream_request", "streamUrl": "rtmp://a/b"})).await;
     assert_eq!(socket.of_type("stream_status").await["status"], "error");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_whose_socket_is_lost_meanwhile_comes_on_the_next_one() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    stage.app.serves("/photo-upload", File::Status(404));
+    let (mut socket, request) = run(&stage).await;
+    socket.settled().await;
+    socket.send(json!({"type": "photo_request", "requestId": "photo_1", "size": "medium", "compress": "none"})).await;
+    let came = socket.leave().await;
+    let again = json!({"type": "reconnect", "sessionId": request["sessionId"], "sdkVersion": "3.0.0-hono.8"});
+    let (mut socket, ack) = Socket::dial_third(&request, PACKAGE, KEY, again).await;
+    assert_eq!(ack["type"], "reconnect_ack", "{ack}");
+    // A camera that is faster than the loss is answered there.
+    let photo = match came.into_iter().find(|message| message["type"] == "photo_response") {
+        Some(photo) => photo,
+        None => socket.of_type("photo_response").await,
+    };
+    assert_eq!((&photo["requestId"], &photo["success"]), (&json!("photo_1"), &json!(true)));
+}

@@ -77,7 +77,7 @@ impl Session {
                 );
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
-            host.unheard.ended(&user, &app.package, &out, request, answer).await;
+            host.unheard.ended(&user, &app.package, &out, Some(request), answer).await;
             drop(room);
         });
         Vec::new()
@@ -92,11 +92,11 @@ impl Session {
         gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
     }
 
-    /// Tells how a sound has ended; kept for the app's next socket where that fails.
+    /// Tells how a sound or a photo has ended; kept for the app's next socket where that fails.
     pub(in crate::apps) async fn tell_heard(&mut self, ws: &mut Ws, heard: Heard) -> Result<(), Gone> {
         let sent = send(ws, &heard.message).await;
         match sent {
-            Ok(()) => self.host.unheard.told(&self.user, &self.app.package, &heard.request),
+            Ok(()) => self.host.unheard.told(&self.user, &self.app.package, heard.request.as_deref()),
             Err(Gone) => self.unsent.push(heard),
         }
         sent
