@@ -17,6 +17,7 @@ pub(crate) mod glasses;
 pub mod host;
 pub(crate) mod installed;
 mod message;
+mod order;
 mod photo;
 mod port;
 mod refusals;

@@ -22,6 +22,7 @@ use super::{
     glasses,
     host::Host,
     message::{AppsMessage, Heard, ToApp},
+    order::Order,
     refusals,
     relay::Relay,
     streams::{self, Offer, Subscriptions},
@@ -80,6 +81,8 @@ pub(super) struct Session {
     pub(super) requests: Arc<Semaphore>,
     /// Its running animation; dropping it ends the animation.
     pub(super) animation: Option<tokio_util::sync::DropGuard>,
+    /// The order of its requests for speech and sounds.
+    pub(super) order: Order,
     /// Its running speech and sounds, by track.
     pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
     /// What it could not be told of their ends.

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use gateway_core::input::{Announcement, AnnouncementId, AnnouncementVoice, Input};
+use gateway_core::{
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Input},
+    vocab::AppState,
+};
 use reqwest::Url;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
-use super::{host::Host, sound::Sound, speeches::Speech};
+use super::{host::Host, order::Turn, sound::Sound, speeches::Speech};
 use crate::mailbox::DeviceMessage;
 
 /// Characters of one speech: two minutes of speech.
@@ -41,7 +44,7 @@ enum Voice {
 }
 
 /// A speech that was sent to the glasses and is to be played.
-pub(super) struct Begun {
+struct Begun {
     id: u64,
     device: String,
     sent: bool,
@@ -51,7 +54,7 @@ pub(super) struct Begun {
 }
 
 /// The words in an audio URL; `None`: it is a sound file. 3.x of the SDK sends the path alone.
-pub(super) fn words_of(url: &str) -> Option<String> {
+fn words_of(url: &str) -> Option<String> {
     let ours = Url::parse("https://gateway/").ok()?;
     let url = ours.join(url).ok()?;
     if !url.path().ends_with(SPEAK_PATH) {
@@ -62,25 +65,8 @@ pub(super) fn words_of(url: &str) -> Option<String> {
 }
 
 impl Host {
-    /// Starts speaking words through the user's glasses; `None`: there are no words. Not deferred, so that an app's
-    /// speeches keep their order.
-    ///
-    /// # Errors
-    /// Why it is not spoken, as text.
-    pub(super) fn say(&self, user: &str, app: &App, text: &str, wanted: &Wanted) -> Result<Option<Begun>, String> {
-        let (device, _) = self.speaking(user)?;
-        let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if say.is_empty() {
-            return Ok(None);
-        }
-        if say.chars().count() > TEXT_CHARS_MAX {
-            return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
-        }
-        self.begin(user, &app.package, device, Voice::Words(say), wanted).map(Some)
-    }
-
-    /// Plays a file through the user's glasses; returns its length in seconds once it was played. `file` is the sound
-    /// if the app has already sent it.
+    /// Speaks or plays something through the user's glasses when its turn has come; returns the seconds of a file once it was
+    /// played. `file` is the sound if the app has already sent it.
     ///
     /// # Errors
     /// Why it was not played, as text.
@@ -90,21 +76,50 @@ impl Host {
         app: &App,
         wanted: &Wanted,
         file: Option<Vec<u8>>,
+        turn: &Turn,
         stop: &CancellationToken,
     ) -> Result<Option<f64>, String> {
         let (device, rate_hz) = self.speaking(user)?;
-        let sound = match file {
-            Some(bytes) => self.sounds.decode(app, bytes, rate_hz, wanted.volume).await?,
-            None => tokio::select! {
-                sound = self.sounds.get(app, &wanted.url, rate_hz, wanted.volume) => sound?,
-                () = stop.cancelled() => return Err(INTERRUPTED.to_owned()),
-            },
+        let ready = async {
+            let voice = self.voice(app, wanted, file, rate_hz).await?;
+            turn.comes().await;
+            Ok::<_, String>(voice)
         };
-        if stop.is_cancelled() {
+        let voice = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(INTERRUPTED.to_owned()),
+            voice = ready => voice?,
+        };
+        let Some(voice) = voice else { return Ok(None) };
+        // The app may have been stopped while it waited.
+        if matches!(self.tasks.snapshot(user).state(&app.package), None | Some(AppState::Stopping)) {
             return Err(INTERRUPTED.to_owned());
         }
-        let begun = self.begin(user, &app.package, device, Voice::Sound(sound), wanted)?;
+        let begun = self.begin(user, &app.package, device, voice, wanted)?;
+        turn.begun();
         self.heard(begun, stop).await
+    }
+
+    /// What is to be heard; `None`: there are no words.
+    async fn voice(
+        &self,
+        app: &App,
+        wanted: &Wanted,
+        file: Option<Vec<u8>>,
+        rate_hz: u32,
+    ) -> Result<Option<Voice>, String> {
+        let sound = match (file, words_of(&wanted.url)) {
+            (Some(bytes), _) => self.sounds.decode(app, bytes, rate_hz, wanted.volume).await?,
+            (None, None) => self.sounds.get(app, &wanted.url, rate_hz, wanted.volume).await?,
+            (None, Some(text)) => {
+                let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                if words.chars().count() > TEXT_CHARS_MAX {
+                    return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
+                }
+                return Ok((!words.is_empty()).then_some(Voice::Words(words)));
+            }
+        };
+        Ok(Some(Voice::Sound(sound)))
     }
 
     /// The user's glasses that speak, and the rate of their speaker.
@@ -144,7 +159,7 @@ impl Host {
     ///
     /// # Errors
     /// Why it was not played, as text.
-    pub(super) async fn heard(&self, begun: Begun, stop: &CancellationToken) -> Result<Option<f64>, String> {
+    async fn heard(&self, begun: Begun, stop: &CancellationToken) -> Result<Option<f64>, String> {
         let Begun { id, device, sent, sound_ms, seconds, outcome } = begun;
         let limit_ms = SPEECH_MS_MAX + u64::from(sound_ms.unwrap_or(0));
         let heard = tokio::select! {

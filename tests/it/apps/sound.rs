@@ -174,6 +174,29 @@ async fn what_an_app_says_last_is_heard_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn words_wait_for_the_file_that_was_requested_before_them() {
+    let _floor = floor().await;
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    let file = stage.app.serves("/tones.mp3", File::Bytes(TONES.to_vec()));
+    let missing = stage.app.serves("/none.mp3", File::Status(404));
+    let words = "https://127.0.0.1/api/tts?text=Done.".to_owned();
+    for (request, url) in [("file", file), ("missing", missing), ("words", words)] {
+        let mut play = play(request, &url, 0.1, 0);
+        play["stopOtherAudio"] = json!(false);
+        socket.send(play).await;
+    }
+    let mut heard = Vec::new();
+    for _ in 0..3 {
+        let answer = socket.of_type("audio_play_response").await;
+        if answer["success"] == true {
+            heard.push(answer["requestId"].clone());
+        }
+    }
+    assert_eq!(heard, ["file", "words"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_several_glasses_those_that_came_last_speak() {
     let _floor = floor().await;
     let stage = Stage::new().await;

@@ -44,8 +44,6 @@ impl Session {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
             return vec![wire::audio_play_response(&request, Err(BUSY))];
         };
-        let words = if file.is_none() { speech::words_of(&wanted.url) } else { None };
-        let begun = words.map(|text| self.host.say(&self.user, &self.app, &text, &wanted));
         if wanted.alone {
             // A file that is still being fetched must not interrupt a later request.
             self.playing.iter().for_each(|(_, earlier)| earlier.cancel());
@@ -54,15 +52,10 @@ impl Session {
         self.playing.retain(|(_, token)| !token.is_cancelled());
         self.playing.push((wanted.track, stop.clone()));
         let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
-        let frame = refusals::shown(frame);
+        let (turn, frame) = (self.order.turn(), refusals::shown(frame));
         self.host.unheard.begun(&self.user, &self.app.package, &request);
         spawn("app-sound", async move {
-            let outcome = match begun {
-                Some(Ok(Some(begun))) => host.heard(begun, &stop).await,
-                Some(Ok(None)) => Ok(None),
-                Some(Err(why)) => Err(why),
-                None => host.play(&user, &app, &wanted, file, &stop).await,
-            };
+            let outcome = host.play(&user, &app, &wanted, file, &turn, &stop).await;
             stop.cancel();
             if let Err(why) = &outcome
                 && why != speech::INTERRUPTED
@@ -79,6 +72,7 @@ impl Session {
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
             host.unheard.ended(&user, &app.package, &out, Some(request), answer).await;
             drop(room);
+            turn.pass().await;
         });
         Vec::new()
     }
