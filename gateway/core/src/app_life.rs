@@ -122,6 +122,7 @@ impl AppLifecycles {
                 if let Some(connection) = self.lives.get(&package).and_then(|life| life.connection) {
                     self.out.push_back(AppOutput::Close { connection, heard: true });
                 }
+                self.out.push_back(AppOutput::Stopped { package: package.clone() });
             }
             Some(AppState::Dormant) | None => {}
         }

@@ -536,6 +536,7 @@ fn a_start_while_stopping_closes_the_old_socket_first() {
     let out = stage.start("a", AppKind::Foreground);
     // Without a second stop of the app's own, and so that it does not reconnect under the same name.
     assert_eq!(out.first(), Some(&AppOutput::Close { connection: 1, heard: true }));
+    assert_eq!(out.get(1), Some(&AppOutput::Stopped { package: "a".into() }), "who waits for the stop is answered");
     assert_eq!(calls(&out), 1);
     assert_eq!(stage.lose("a", 1), []);
     assert_eq!(stage.state("a"), Some(AppState::Connecting));
