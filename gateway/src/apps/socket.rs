@@ -47,6 +47,8 @@ const EMPTY_IGNORED_MS: u64 = 8_000;
 const FRAMES_PER_S_MAX: u32 = 200;
 /// Bytes per second, of text and binary frames alike: the largest frame, and several times 30 bitmaps a second.
 pub(super) const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
+/// Why an app has to dial again that was installed anew.
+const CHANGED: &str = "the app was installed anew";
 /// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
@@ -108,8 +110,8 @@ enum End {
     Flooding,
     /// Without a message.
     Dropped,
-    /// With a code on which SDKs reconnect.
-    Restarting,
+    /// With a code on which SDKs reconnect, and why.
+    Again(&'static str),
 }
 
 impl Session {
@@ -142,7 +144,7 @@ impl Session {
                 let code = if heard { CloseCode::from(STOP_WAS_HEARD) } else { CloseCode::Normal };
                 close(&mut ws, code, "App stopped").await;
             }
-            End::Restarting => close(&mut ws, CloseCode::Restart, "the gateway restarts").await,
+            End::Again(why) => close(&mut ws, CloseCode::Restart, why).await,
             // After 1008, 2.x would neither reconnect nor end its session.
             End::Flooding => close(&mut ws, CloseCode::Again, "too many bytes a second").await,
             End::Lost | End::Dropped => {}
@@ -151,11 +153,22 @@ impl Session {
 
     async fn serve(&mut self, ws: &mut Ws, messages: &mut mpsc::Receiver<ToApp>) -> End {
         let stop = self.host.stop.clone();
+        let mut changes = self.host.installed.changes();
+        // It may have changed since it was admitted.
+        if self.is_outdated() {
+            return End::Again(CHANGED);
+        }
         let mut ping = tokio::time::interval(Duration::from_millis(PING_MS));
         let mut heard_us = clock::mono_us();
         loop {
             let sent = tokio::select! {
-                () = stop.cancelled() => return End::Restarting,
+                () = stop.cancelled() => return End::Again("the gateway restarts"),
+                Ok(()) = changes.changed() => {
+                    if self.is_outdated() {
+                        return End::Again(CHANGED);
+                    }
+                    Ok(())
+                }
                 message = messages.recv() => match message {
                     Some(ToApp::Json(message)) if self.sdk == SdkVersion::V1 && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
@@ -194,6 +207,14 @@ impl Session {
                 return End::Lost;
             }
         }
+    }
+
+    /// Whether the app was installed anew with other permissions, another key or another server: then it is to dial again and
+    /// is admitted by these. One that is no longer installed is stopped.
+    fn is_outdated(&self) -> bool {
+        let admitted_by = |app: &App| (app.permissions.clone(), app.api_key_sha256.clone(), app.public_url.clone());
+        let now = self.host.installed.get_for(&self.user, &self.app.package);
+        now.is_some_and(|now| admitted_by(&now) != admitted_by(&self.app))
     }
 
     /// How the socket ends after an error.

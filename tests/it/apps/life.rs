@@ -2,10 +2,11 @@
 
 use device_protocol::{ButtonAction, ButtonId};
 use firmware_sim::Seen;
+use gateway::apps::feed::Event;
 use gateway_core::vocab::AppState;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::{Message, protocol::CloseFrame};
-use tools::ports::AppHost as _;
+use tools::{apps::manifest::App, ports::AppHost as _};
 
 use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
 use crate::{
@@ -134,6 +135,46 @@ async fn a_socket_that_gives_way_to_another_is_told_not_to_dial_again() {
     Socket::dial(&request, PACKAGE).await.settled().await;
     let anew = ["stop_request", "session_request"];
     assert_eq!(stage.app.history(), [["session_request"].as_slice(), &anew, &anew].concat());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_is_installed_anew_while_it_runs_is_admitted_anew() {
+    let stage = Stage::new().await;
+    let installed = &stage.world.gateway().admin().installed;
+    let code = |closed: Option<CloseFrame>| closed.map(|frame| u16::from(frame.code));
+    let mut socket = stage.run().await;
+    let (session, url) = (socket.session.clone(), format!("ws://{}/app-ws", stage.world.web()));
+    socket.subscribe(&["transcription:en-US"]).await;
+    // What does not concern its connection leaves it alone.
+    installed.add(App { description: "Lists more.".into(), ..stage.app.manifest() }).await.unwrap();
+    socket.settled().await;
+    installed.add(App { permissions: Vec::new(), ..stage.app.manifest() }).await.unwrap();
+    assert_eq!(code(socket.closed().await), Some(1012));
+    let (ws, ack) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+    let broken = Socket::of(ws);
+    let request = stage.app.got("session_request", 1).await.json();
+    let mut socket = Socket::dial(&request, PACKAGE).await;
+    broken.close().await;
+    socket.subscribe(&["transcription:en-US", "button_press"]).await;
+    assert_eq!(socket.of_type("permission_error").await["details"][0]["requiredPermission"], "MICROPHONE");
+    let text = "not for it".into();
+    stage.world.gateway().services().apps.feeds.of(USER).tell(|| Event::Transcript {
+        utterance: "u".into(),
+        text,
+        language: "en",
+        last: true,
+        start_ms: 0,
+        end_ms: 1,
+    });
+    stage.glasses.press(ButtonId::VolumeUp, ButtonAction::Press).await.unwrap();
+    let next = socket.of_type("data_stream").await;
+    assert_eq!(next["streamType"], "button_press", "{next}");
+    // With another key it does not come back.
+    installed.add(App { api_key_sha256: "00".repeat(32), ..stage.app.manifest() }).await.unwrap();
+    assert_eq!(code(socket.closed().await), Some(1012));
+    let (_, answer) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(answer["code"], "INVALID_API_KEY", "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
