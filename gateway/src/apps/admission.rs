@@ -130,7 +130,9 @@ pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers,
             session.run(ws, messages).await;
         }
         Err(Refusal { code, message, again }) => {
-            tracing::info!(code, message, "an app's socket was refused");
+            if let Some(left_out) = host.refused.line() {
+                tracing::info!(code, message, left_out, "an app's socket was refused");
+            }
             if code == WRONG_KEY {
                 tokio::time::sleep(WRONG_KEY_WAIT).await;
             }

@@ -81,9 +81,9 @@ const STOPPING: &str = "the gateway is stopping";
 pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
-    let Admission { key, pairings, .. } = &services.admission;
-    let door =
-        identity::AdmissionContext { key, pairings, users_max: services.settings.limits.users_max, place: Some(place) };
+    let Admission { key, pairings, waits, .. } = &services.admission;
+    let users_max = services.settings.limits.users_max;
+    let door = identity::AdmissionContext { key, pairings, users_max, waits, place: Some(place) };
     let admitted = tokio::select! {
         admitted = Box::pin(identity::admit(&mut link, &door, &services.store)) => admitted,
         () = services.admission.stop.cancelled() => {

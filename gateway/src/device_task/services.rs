@@ -116,6 +116,8 @@ pub struct Admission {
     pub stop: CancellationToken,
     /// Limits log lines about rejected connections.
     pub turned_away: Sparse,
+    /// Limits log lines about devices that wait for pairing.
+    pub waits: Sparse,
     sessions: AtomicU32,
     /// Random digits of this run.
     boot: String,
@@ -134,6 +136,7 @@ impl Admission {
             open: TaskTracker::new(),
             stop,
             turned_away: Sparse::default(),
+            waits: Sparse::default(),
             sessions: AtomicU32::new(1),
             boot,
         })

@@ -28,6 +28,7 @@ use crate::{
     limits::Traffic,
     runtime::spawn,
     store::Store,
+    telemetry::Sparse,
     transport::{
         memory,
         quic::{sound_only, take_frame},
@@ -145,7 +146,7 @@ pub fn handshake(bytes: &[u8]) {
         (store, key)
     });
     let (store, key) = &*PARTS;
-    let pairings = Pairings::default();
+    let (pairings, waits) = (Pairings::default(), Sparse::default());
     run(async {
         let (mut link, ends) = memory::link();
         link.peer = (Ipv4Addr::new(192, 0, 2, 1), 1).into();
@@ -176,7 +177,8 @@ pub fn handshake(bytes: &[u8]) {
             last
         };
         let admitting = async {
-            let context = identity::AdmissionContext { key, pairings: &pairings, users_max: 64, place: None };
+            let context =
+                identity::AdmissionContext { key, pairings: &pairings, users_max: 64, waits: &waits, place: None };
             let admitted = identity::admit(&mut link, &context, store).await;
             drop(link);
             admitted

@@ -1,7 +1,7 @@
 //! What a device has to pass before its session.
 
 use super::{GatewayKey, Pairings};
-use crate::transport::places::Place;
+use crate::{telemetry::Sparse, transport::places::Place};
 
 /// What a handshake needs to decide whether a device gets a session.
 #[derive(Clone, Copy)]
@@ -12,6 +12,8 @@ pub(crate) struct AdmissionContext<'a> {
     pub(crate) pairings: &'a Pairings,
     /// Users that may have devices.
     pub(crate) users_max: usize,
+    /// Limits log lines about devices that wait for pairing.
+    pub(crate) waits: &'a Sparse,
     /// The connection's place, if it counts.
     pub(crate) place: Option<&'a Place>,
 }

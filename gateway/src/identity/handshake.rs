@@ -248,7 +248,9 @@ async fn by_operator(link: &mut Link, context: &AdmissionContext<'_>, proven: Pr
     context.place.inspect(|place| place.waits(true));
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
-    tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
+    if let Some(left_out) = context.waits.line() {
+        tracing::info!(device = id, model = hello.model, left_out, "a new device waits for pairing");
+    }
     let decided = await_operator(link, wait, method, until_us);
     let decided = timeout_at(clock::instant_at(until_us), decided).await;
     let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));

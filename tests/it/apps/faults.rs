@@ -1,8 +1,10 @@
-//! Apps that misbehave: no other app or device is affected.
+//! Apps that misbehave, and strangers: no other app or device is affected.
 
+use firmware_sim::{Glasses, Options, Seen};
 use serde_json::json;
 
 use super::fake::{PACKAGE, Reply, Socket, Stage};
+use crate::{process::Process, world::until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_webhook_answers_only_the_socket_counts() {
@@ -114,5 +116,31 @@ async fn an_app_that_sends_too_many_bytes_is_closed_and_told() {
         assert_eq!(socket.closed().await.map(|frame| u16::from(frame.code)), Some(1013));
         let logs = stage.logs().await;
         assert!(logs.iter().any(|fault| fault.message.contains("bytes in a second")), "{logs:#?}");
+    }
+}
+
+/// Whoever could write any number of lines would push all others out of the stored log.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_fill_the_log() {
+    /// Some are logged at once, and then one a second.
+    const STRANGERS: usize = 40;
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let url = format!("ws://{}/app-ws", gateway.web);
+    for number in 0..STRANGERS {
+        let mut socket = Socket::of(Socket::open(&url).await);
+        socket.send(json!({"type": "ping"})).await;
+        assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE");
+        let options = Options { state: folder.path().join(number.to_string()), ..gateway.options() };
+        let mut glasses = Glasses::start(options).unwrap();
+        until(&mut glasses, "it waits", |event| matches!(event.seen, Seen::PairingCode { .. })).await;
+    }
+    let (status, log) = gateway.terminate().await;
+    assert!(status.success(), "{status}");
+    for line in ["an app's socket was refused", "a new device waits for pairing"] {
+        let count = log.iter().filter(|logged| logged.contains(line)).count();
+        assert!((1..STRANGERS).contains(&count), "{count} times: {line}");
     }
 }
