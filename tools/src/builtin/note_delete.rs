@@ -49,13 +49,16 @@ impl Tool for NoteDelete {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let port = &context.ports.notes;
-        // Without a limit: the one note with exactly these words may be an old one.
-        let found = port.search(&context.user, &query, usize::MAX).await?;
-        let chosen = match matching::choose(found, &query, |note| note.text.as_str()) {
-            Choice::One(note) => Some(note),
-            Choice::Several(several) => return Ok(which(context, &several)),
-            Choice::None if is_newest(&query) => port.list(&context.user, 1).await?.into_iter().next(),
-            Choice::None => None,
+        let chosen = if is_newest(&query) {
+            port.list(&context.user, 1).await?.into_iter().next()
+        } else {
+            // Without a limit: the one note with exactly these words may be an old one.
+            let found = port.search(&context.user, &query, usize::MAX).await?;
+            match matching::choose(found, &query, |note| note.text.as_str()) {
+                Choice::One(note) => Some(note),
+                Choice::Several(several) => return Ok(which(context, &several)),
+                Choice::None => None,
+            }
         };
         let Some(note) = chosen else {
             let query = cut(&query, ITEM_CHARS_MAX);

@@ -31,6 +31,19 @@ async fn notes_are_added_read_found_and_deleted() {
 }
 
 #[tokio::test]
+async fn the_last_note_is_the_newest_whatever_words_others_have() {
+    let fixture = Fixture::usual();
+    for text in ["Anna's last will", "the latest bus leaves at nine", "milk"] {
+        fixture.say("note.add", json!({"text": text})).await;
+    }
+    assert_eq!(fixture.say("note.delete", json!({"query": "my last note"})).await, "Deleted: milk.");
+    let say = fixture.say("note.delete", json!({"query": "last will"})).await;
+    assert_eq!(say, "Deleted: Anna's last will.");
+    let say = fixture.say("note.delete", json!({"query": "last"})).await;
+    assert_eq!(say, "Deleted: the latest bus leaves at nine.");
+}
+
+#[tokio::test]
 async fn empty_and_endless_notes_are_refused() {
     let fixture = Fixture::usual();
     let what = "What should the note say?";
