@@ -50,6 +50,20 @@ pub enum Choice<T> {
     Several(Vec<T>),
 }
 
+impl<T> Choice<T> {
+    /// The choice among items that all match.
+    pub fn among(mut items: Vec<T>) -> Self {
+        match items.pop() {
+            None => Self::None,
+            Some(only) if items.is_empty() => Self::One(only),
+            Some(last) => {
+                items.push(last);
+                Self::Several(items)
+            }
+        }
+    }
+}
+
 /// Chooses by name: the only item with exactly these words, otherwise the only one that matches.
 pub fn choose<T>(items: Vec<T>, query: &str, text: impl Fn(&T) -> &str) -> Choice<T> {
     let mut matching: Vec<T> = items.into_iter().filter(|item| matches(text(item), query)).collect();
@@ -101,5 +115,8 @@ mod tests {
         assert_eq!(choose(vec!["egg"], "tea", text), Choice::None);
         assert_eq!(choose(vec!["red tea", "green tea"], "tea", text), Choice::Several(vec!["red tea", "green tea"]));
         assert_eq!(choose(vec!["tea", "tea"], "tea", text), Choice::Several(vec!["tea", "tea"]));
+        assert_eq!(Choice::among(vec!["egg", "tea"]), Choice::Several(vec!["egg", "tea"]));
+        assert_eq!(Choice::among(vec!["egg"]), Choice::One("egg"));
+        assert_eq!(Choice::<&str>::among(Vec::new()), Choice::None);
     }
 }

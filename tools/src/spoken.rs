@@ -34,22 +34,26 @@ pub fn count(n: usize, one: &str) -> String {
     format!("{n} {one}{s}")
 }
 
-/// Splits seconds into days, hours, minutes and seconds, and keeps the two largest relevant units.
+/// Splits seconds into days, hours, minutes and seconds, without those of which there are none.
 fn units(seconds: u64) -> Vec<(u64, &'static str)> {
-    // Above an hour seconds are dropped, above a day minutes.
-    let seconds = match seconds {
-        0..3_600 => seconds,
-        3_600..86_400 => (seconds + 30) / 60 * 60,
-        _ => seconds.saturating_add(1_800) / 3_600 * 3_600,
-    };
     [(seconds / 86_400, "day"), (seconds / 3_600 % 24, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")]
         .into_iter()
         .filter(|(n, _)| *n > 0)
         .collect()
 }
 
-/// "ten minutes", "3 minutes and 10 seconds", "half an hour" is "30 minutes".
+/// "ten minutes", "3 minutes and 10 seconds", "half an hour" is "30 minutes". From an hour on without seconds, from a day
+/// on without minutes.
 pub fn duration(seconds: u64) -> String {
+    exact_duration(match seconds {
+        0..3_600 => seconds,
+        3_600..86_400 => (seconds + 30) / 60 * 60,
+        _ => seconds.saturating_add(1_800) / 3_600 * 3_600,
+    })
+}
+
+/// The same to the second, for a length that is confirmed: the wearer hears whether it was understood.
+pub fn exact_duration(seconds: u64) -> String {
     let plural = |n: u64| if n == 1 { "" } else { "s" };
     match units(seconds).as_slice() {
         [] => "zero seconds".to_owned(),
@@ -61,7 +65,7 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// As an adjective: "ten minute", "1 hour 30 minute".
+/// As an adjective, to the second: "ten minute", "1 hour 30 minute".
 pub fn duration_adjective(seconds: u64) -> String {
     match units(seconds).as_slice() {
         [] => "zero second".to_owned(),
@@ -198,6 +202,9 @@ mod tests {
         }
         assert_eq!(duration_adjective(600), "ten minute");
         assert_eq!(duration_adjective(5_400), "1 hour 30 minute");
+        assert_eq!(duration_adjective(3_630), "1 hour 30 second");
+        assert_eq!(exact_duration(3_630), "1 hour and 30 seconds");
+        assert_eq!(exact_duration(90_061), "1 day, 1 hour, 1 minute and 1 second");
         assert!(duration(u64::MAX).ends_with("hours"));
     }
 

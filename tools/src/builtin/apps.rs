@@ -51,13 +51,8 @@ fn alike(installed: &[AppEntry], said: &str) -> Choice<AppEntry> {
     let near = installed.iter().filter_map(|app| Some((Name::new(&app.name).distance(said)?, app)));
     let near: Vec<(u16, &AppEntry)> = near.collect();
     let least = near.iter().map(|(off, _)| *off).min();
-    let mut nearest: Vec<AppEntry> =
-        near.into_iter().filter(|(off, _)| Some(*off) == least).map(|(_, app)| app.clone()).collect();
-    match nearest.len() {
-        0 => Choice::None,
-        1 => Choice::One(nearest.swap_remove(0)),
-        _ => Choice::Several(nearest),
-    }
+    let nearest = near.into_iter().filter(|(off, _)| Some(*off) == least).map(|(_, app)| app.clone());
+    Choice::among(nearest.collect())
 }
 
 /// An app's name, shortened for speech.

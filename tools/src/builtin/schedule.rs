@@ -7,7 +7,7 @@ use super::told;
 use crate::{
     arguments::Refusal,
     limits::{ENTRIES_MAX, ITEM_CHARS_MAX, SPOKEN_ITEMS_MAX},
-    matching,
+    matching::{self, Choice},
     registry::RunContext,
     reply::cut,
     spoken,
@@ -113,32 +113,33 @@ pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], ent
     result
 }
 
-/// Timers that are called by this name, with or without the word "timer", or by their length.
-pub(super) fn choose_timer(timers: Vec<OpenEntry>, name: &str) -> matching::Choice<OpenEntry> {
-    let query: Vec<String> = matching::words(name)
-        .into_iter()
-        .filter(|word| word != "timer" && word != "timers")
-        .map(|word| {
-            // "10 minute timer" and "ten minute timer" are the same.
-            word.parse::<u64>().map_or(word, spoken::number)
-        })
-        .collect();
-    let query = query.join(" ");
-    let named: Vec<(String, OpenEntry)> = timers
-        .into_iter()
-        .map(|open| {
-            let words: Vec<String> = matching::words(timer_name(&open.entry).trim_end_matches(" timer"))
-                .into_iter()
-                .map(|word| word.parse::<u64>().map_or(word, spoken::number))
-                .collect();
-            (words.join(" "), open)
-        })
-        .collect();
-    match matching::choose(named, &query, |(name, _)| name.as_str()) {
-        matching::Choice::None => matching::Choice::None,
-        matching::Choice::One((_, open)) => matching::Choice::One(open),
-        matching::Choice::Several(several) => {
-            matching::Choice::Several(several.into_iter().map(|(_, open)| open).collect())
-        }
+/// Timers that were set with this length. One that has a name is meant only where none without a name has the length.
+pub(super) fn timer_of_length(timers: &[OpenEntry], seconds: u64) -> Choice<OpenEntry> {
+    let of_length = timers.iter().filter(|open| open.entry.duration_ms == Some(seconds.saturating_mul(1_000)));
+    let (named, unnamed): (Vec<_>, Vec<_>) = of_length.cloned().partition(|open| has_name(&open.entry));
+    Choice::among(if unnamed.is_empty() { named } else { unnamed })
+}
+
+/// Timers that are called by this name, with or without the word "timer". One without a name is called by its length as
+/// [`timer_name`] writes it, and by nothing less: "30 minute" is another length than "1 hour 30 minute".
+pub(super) fn timer_called(timers: &[OpenEntry], name: &str) -> Choice<OpenEntry> {
+    let query = spelled(name);
+    let called = timers.iter().map(|open| (spelled(&timer_name(&open.entry)), open));
+    let called = called.filter(|(name, open)| has_name(&open.entry) || matching::same(name, &query));
+    match matching::choose(called.collect(), &query, |(name, _)| name.as_str()) {
+        Choice::None => Choice::None,
+        Choice::One((_, open)) => Choice::One(open.clone()),
+        Choice::Several(several) => Choice::Several(several.into_iter().map(|(_, open)| open.clone()).collect()),
     }
+}
+
+fn has_name(entry: &ScheduleEntry) -> bool {
+    matches!(entry.kind, ScheduleKind::Timer { name: Some(_) })
+}
+
+/// The words of a timer's name without the word "timer". "10 minute" and "ten minute" are the same.
+fn spelled(name: &str) -> String {
+    let words = matching::words(name).into_iter().filter(|word| word != "timer" && word != "timers");
+    let words: Vec<String> = words.map(|word| word.parse::<u64>().map_or(word, spoken::number)).collect();
+    words.join(" ")
 }

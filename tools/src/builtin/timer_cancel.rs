@@ -23,9 +23,10 @@ impl Tool for TimerCancel {
         Definition {
             name: "timer.cancel",
             title: "Cancel a timer",
-            description: "Stops a running timer: the one with the name, the only one, or all.",
+            description: "Stops a running timer: the one with the name or the length, the only one, or all.",
             properties: json!({
-                "name": {"type": "string", "description": "The timer's name, or its length such as \"ten minute\". Leave out when there is only one.", "examples": ["pasta"]},
+                "name": {"type": "string", "description": "The timer's name. Leave out when there is only one.", "examples": ["pasta"]},
+                "seconds": {"type": "integer", "description": "The length in seconds with which it was set, of a timer without a name.", "examples": [600]},
                 "all": {"type": "boolean", "description": "Stop all timers."},
             }),
             required: &[],
@@ -39,7 +40,10 @@ impl Tool for TimerCancel {
                 "(turn|switch) (the|my) timer off",
                 "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {name:name} timer",
                 "(turn|switch) (the|my) {name:name} timer off",
+                "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {seconds:duration} timer",
+                "(turn|switch) (the|my) {seconds:duration} timer off",
                 "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (called|named|for) [the|my] {name:name}",
+                "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (of|for) {seconds:duration}",
             ],
             guidance: None,
             flags: CHANGES,
@@ -53,17 +57,22 @@ impl Tool for TimerCancel {
             return Ok(told("No timers are running.", "Timers", "None", data));
         }
         let name = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?;
-        let chosen = match (arguments.flag("all"), name) {
-            (true, _) => return cancel_all(context, &timers).await,
-            (false, Some(name)) => match schedule::choose_timer(timers.clone(), &name) {
-                Choice::None => return Ok(not_found(context, &name, &timers)),
-                Choice::One(timer) => timer,
-                Choice::Several(several) => return Ok(which(context, &several)),
-            },
-            (false, None) => match timers.as_slice() {
-                [only] => only.clone(),
-                several => return Ok(which(context, several)),
-            },
+        let seconds = arguments.integer("seconds").map(|seconds| u64::try_from(seconds).unwrap_or(0));
+        let (wanted, chosen) = match (arguments.flag("all"), name, seconds) {
+            (true, ..) => return cancel_all(context, &timers).await,
+            (false, Some(name), _) => {
+                let chosen = schedule::timer_called(&timers, &name);
+                (name, chosen)
+            }
+            (false, None, Some(seconds)) => {
+                (spoken::duration_adjective(seconds), schedule::timer_of_length(&timers, seconds))
+            }
+            (false, None, None) => (String::new(), Choice::among(timers.clone())),
+        };
+        let chosen = match chosen {
+            Choice::None => return Ok(not_found(context, &wanted, &timers)),
+            Choice::One(timer) => timer,
+            Choice::Several(several) => return Ok(which(context, &several)),
         };
         let data = json!({"cancelled": [schedule::describe(context, &chosen)]});
         if !schedule::remove(context, &chosen).await? {

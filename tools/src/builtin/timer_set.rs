@@ -75,7 +75,7 @@ impl Tool for TimerSet {
         let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Timer { name: name.clone() }).await?;
         let open = OpenEntry { entry, left_ms: None };
         let title = name.map_or_else(|| "Timer".to_owned(), |name| spoken::capitalised(&format!("{name} timer")));
-        let say = format!("{title} set for {}.", spoken::duration(seconds));
+        let say = format!("{title} set for {}.", spoken::exact_duration(seconds));
         let data = schedule::describe(context, &open);
         let mut result = told(say, &title, "", data);
         let left_ms = u32::try_from(schedule::remaining_ms(context, &open)).unwrap_or(u32::MAX);

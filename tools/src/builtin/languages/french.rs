@@ -52,6 +52,7 @@ pub(super) const TABLE: Table = &[
             "(arrête|arrêter|annule|annuler|supprime|supprimer|stoppe|stopper|stop|efface|coupe|éteins) {all=true} (tous les|tous mes|les|mes) (minuteurs|timers)",
             "(arrête|arrêter|annule|annuler|supprime|supprimer|stoppe|stopper|stop|efface|coupe|éteins) (le|mon|ce) [dernier] (minuteur|timer)",
             "(arrête|arrêter|annule|annuler|supprime|supprimer|stoppe|stopper|stop|efface|coupe|éteins) (le|mon) (minuteur|timer) (de|du|des|d'|pour|appelé) [le|la|les] {name:name}",
+            "(arrête|arrêter|annule|annuler|supprime|supprimer|stoppe|stopper|stop|efface|coupe|éteins) (le|mon) (minuteur|timer) (de|d'|pour) {seconds:duration}",
         ],
     ),
     (

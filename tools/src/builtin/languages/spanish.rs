@@ -52,6 +52,7 @@ pub(super) const TABLE: Table = &[
             "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar|termina) {all=true} (todos|todos los|todos mis|los|mis) (temporizadores|timers)",
             "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar|termina) [el|mi|este|ese|último] (temporizador|timer)",
             "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar) (el|mi) (temporizador|timer) (de|para|llamado|del) [el|la|los|las] {name:name}",
+            "(cancela|cancelar|para|parar|borra|borrar|elimina|eliminar|detén|detener|quita|quitar|apaga|apagar) (el|mi) (temporizador|timer) (de|para) {seconds:duration}",
         ],
     ),
     (

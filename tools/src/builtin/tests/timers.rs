@@ -62,6 +62,43 @@ async fn timers_are_told_apart_by_length() {
 }
 
 #[tokio::test]
+async fn a_timer_is_cancelled_by_the_length_that_it_was_set_with_and_by_no_part_of_it() {
+    let fixture = Fixture::usual();
+    fixture.say("timer.set", json!({"seconds": 5_400})).await;
+    for arguments in [json!({"name": "30 minute"}), json!({"name": "one hour"}), json!({"seconds": 1_800})] {
+        let result = fixture.run("timer.cancel", arguments.clone()).await;
+        let say = result.say.unwrap_or_default();
+        assert!(say.ends_with("timer. You have the 1 hour 30 minute timer."), "{arguments}: {say}");
+    }
+    assert_eq!(fixture.say("timer.cancel", json!({"seconds": 5_400})).await, "Timer cancelled.");
+    // Of two timers of this length the one without a name is meant.
+    fixture.say("timer.set", json!({"seconds": 600, "name": "pasta"})).await;
+    fixture.say("timer.set", json!({"seconds": 600})).await;
+    fixture.world.pass(60);
+    assert_eq!(fixture.say("timer.cancel", json!({"seconds": 600})).await, "Timer cancelled.");
+    let say = fixture.say("timer.cancel", json!({"seconds": 540})).await;
+    assert_eq!(say, "I don't find the nine minute timer. You have the pasta timer.");
+    assert_eq!(fixture.say("timer.cancel", json!({"seconds": 600})).await, "Pasta timer cancelled.");
+    for _ in 0..2 {
+        fixture.say("timer.set", json!({"seconds": 1_200})).await;
+    }
+    let say = fixture.say("timer.cancel", json!({"seconds": 1_200})).await;
+    assert!(say.starts_with("Which one: the 20 minute timer with 20 minutes left or "), "{say}");
+    assert_eq!(fixture.timers(), 2);
+}
+
+#[tokio::test]
+async fn a_length_is_confirmed_to_the_second() {
+    let fixture = Fixture::usual();
+    let say = fixture.say("timer.set", json!({"seconds": 3_630})).await;
+    assert_eq!(say, "Timer set for 1 hour and 30 seconds.");
+    fixture.say("timer.set", json!({"seconds": 60})).await;
+    let result = fixture.run("timer.cancel", json!({})).await;
+    let which = "Which one: the one minute timer or the 1 hour 30 second timer?";
+    assert_eq!(result.say.as_deref(), Some(which));
+}
+
+#[tokio::test]
 async fn timers_of_no_or_endless_length_are_refused() {
     let fixture = Fixture::usual();
     for (seconds, say) in [
