@@ -163,7 +163,7 @@ fn expression(asked: &str) -> Result<String, Refusal> {
         .split(' ')
         .map(|word| if word.chars().count() > SHORT_CHARS_MAX { word.to_lowercase() } else { word.to_owned() });
     let words = words.collect::<Vec<_>>().join(" ");
-    let digits = replace_numbers_in_text(&words, &Language::english(), 0.0);
+    let digits = replace_numbers_in_text(&with_seconds(&words), &Language::english(), 0.0);
     let mut text = format!(" {} ", digits.trim_end_matches(['?', '=', '.', ' ']));
     for (spoken, written) in REPLACEMENTS {
         text = text.replace(spoken, written);
@@ -183,6 +183,16 @@ fn expression(asked: &str) -> Result<String, Refusal> {
         return Err(refusal("dice are not offered"));
     }
     Ok(text)
+}
+
+/// The words with the unit "second" in the plural, which the evaluator takes for the same: the singular would be read as
+/// the ordinal, "2nd".
+fn with_seconds(words: &str) -> String {
+    let unit = |piece: &str| match piece.strip_prefix("second") {
+        Some(end) if !end.starts_with(char::is_alphanumeric) => format!("seconds{end}"),
+        _ => piece.to_owned(),
+    };
+    words.split_inclusive(|c: char| !c.is_alphanumeric()).map(unit).collect()
 }
 
 /// Characters of a unit's abbreviation.
@@ -285,6 +295,23 @@ fn refusal(error: &str) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_is_a_unit() {
+        for (asked, read, begin) in [
+            ("36 km per hour to metres per second", "36 km per hour to metres per seconds", Some("10 ")),
+            ("1 second to milliseconds?", "1 seconds to milliseconds", Some("1000 ")),
+            ("(36 km/h) to (m/second)", "(36 km/h) to (m/seconds)", None),
+            ("2 minutes to seconds", "2 minutes to seconds", Some("120 ")),
+            ("convert 36 km per hour to metres per second", "convert 36 km per hour to metres per seconds", None),
+            ("how many milliseconds in 1 second", "how many milliseconds in 1 seconds", None),
+        ] {
+            let expression = expression(asked).unwrap_or_else(|refusal| panic!("{asked}: {}", refusal.message));
+            assert_eq!(expression, read, "{asked}");
+            let outcome = evaluate(&expression, &Budget::of(STEPS_MAX));
+            assert!(begin.is_none_or(|begin| outcome.is_ok_and(|value| value.starts_with(begin))), "{asked}");
+        }
+    }
 
     #[test]
     fn what_people_ask_is_done_where_the_call_runs_and_what_is_huge_is_not() {
