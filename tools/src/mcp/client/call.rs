@@ -267,6 +267,9 @@ impl McpRunner {
 impl Runner for McpRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
         let name = &self.server.config.name;
+        // The server may have answered the call before the wearer answers its question.
+        let cancel = context.cancel.child_token();
+        let _withdraws = cancel.clone().drop_guard();
         let wearer = Wearer {
             server: name.clone(),
             consent: context.ports.consent.clone(),
@@ -281,7 +284,7 @@ impl Runner for McpRunner {
                 arguments_hash: arguments_hash(&call.name, &call.arguments),
                 program: context.program.clone(),
             },
-            cancel: context.cancel.clone(),
+            cancel,
         };
         let behalf = OnBehalf { caller: context.caller.clone(), wearer: Some(wearer) };
         let wait = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
@@ -398,3 +401,7 @@ fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
     result.say = Some(say);
     result
 }
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

@@ -12,6 +12,8 @@ pub(crate) mod fuzzing;
 mod keep;
 mod link;
 mod routes;
+#[cfg(test)]
+mod test_support;
 mod watch;
 mod words;
 

@@ -16,20 +16,19 @@ use rmcp::{
     },
 };
 use serde_json::json;
-use tokio::{io::duplex, net::TcpListener, sync::broadcast, time::Instant};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::{io::duplex, net::TcpListener, time::Instant};
 
 use super::*;
 use crate::{
     mcp::{
         client::{
             Pool, State,
-            link::{self, Running},
+            link::Running,
+            test_support::{self, downstream},
         },
         config,
     },
     registry::Registry,
-    secret::Secrets,
 };
 
 const URI: &str = "test://notes/today";
@@ -126,23 +125,12 @@ impl ServerHandler for Fixture {
     }
 }
 
-/// A server of the configuration; nothing connects to it.
-fn downstream() -> Arc<Downstream> {
-    let file = json!({ "mcpServers": { "notes": { "url": "http://127.0.0.1:9" } } }).to_string();
-    let config = config::check_file(&file, &|_| None).unwrap().remove(0);
-    let (tracker, news) = (TaskTracker::new(), broadcast::channel(8).0);
-    Arc::new(Downstream::new(config, tracker, CancellationToken::new(), news, Secrets::default()))
-}
-
 /// Connects it with the fixture.
 async fn connect(server: &Arc<Downstream>, fixture: &Fixture) -> Running {
     let (near, far) = duplex(64 * 1024);
     let served = rmcp::serve_server(fixture.clone(), far);
     tokio::spawn(async move { drop(served.await.unwrap().waiting().await) });
-    let (running, link) = link::meet(server, near, !fixture.is_modern).await.unwrap();
-    assert_eq!(link.is_modern(), fixture.is_modern);
-    server.now.send_modify(|now| now.link = Some(link));
-    running
+    test_support::connect(server, near, fixture.is_modern).await
 }
 
 /// Waits until nobody takes care of a watched resource any more.
