@@ -23,8 +23,10 @@ struct Words {
     whole: &'static [&'static str],
     /// Beginnings that need to be told what to translate.
     begin: &'static [&'static str],
-    /// What is translated.
+    /// What is translated, which is talk.
     object: &'static [&'static str],
+    /// The same, or a text, such as the last answer.
+    vague: &'static [&'static str],
     /// "what", before somebody who says something,
     what: &'static [&'static str],
     /// and the end of that.
@@ -95,18 +97,13 @@ const ENGLISH: Words = Words {
         "would you translate",
         "will you translate",
         "interpret",
-        "start translating",
     ],
     object: &[
-        "for me",
         "everything",
         "everything you hear",
         "the conversation",
         "this conversation",
         "our conversation",
-        "them",
-        "him",
-        "her",
         "everybody",
         "everyone",
         "people",
@@ -115,6 +112,7 @@ const ENGLISH: Words = Words {
         "the talk",
         "this talk",
     ],
+    vague: &["for me", "them", "him", "her"],
     what: &["what", "everything", "all"],
     says: &["say", "says", "saying", "said", "speak", "speaks", "spoken", "talking about"],
     english: &["into english", "to english", "in english"],
@@ -188,19 +186,17 @@ const GERMAN: Words = Words {
         "dolmetsche",
     ],
     object: &[
-        "fur mich",
-        "mir",
         "dieses gesprach",
         "das gesprach",
         "die unterhaltung",
         "diese unterhaltung",
         "alles",
         "alles was du horst",
-        "sie",
         "die leute",
         "diese rede",
         "die rede",
     ],
+    vague: &["fur mich", "mir", "sie"],
     what: &["was", "alles was"],
     says: &["sagt", "sagen", "sage", "sagst", "gesagt", "spricht", "sprechen", "reden", "redet"],
     english: &["ins englische", "auf englisch", "in englisch", "nach englisch"],
@@ -264,11 +260,11 @@ const SPANISH: Words = Words {
         "todo lo que oigas",
         "todo lo que oyes",
         "todo lo que escuches",
-        "para mi",
         "la charla",
         "esta charla",
         "el discurso",
     ],
+    vague: &["para mi"],
     what: &["lo que", "todo lo que"],
     says: &["dice", "dicen", "diciendo", "digo", "diga", "digan", "hablan", "habla"],
     english: &["al ingles", "en ingles", "a ingles"],
@@ -320,7 +316,6 @@ const FRENCH: Words = Words {
     ],
     begin: &["traduis", "traduisez", "peux tu traduire", "pourrais tu traduire", "tu peux traduire", "traduis moi"],
     object: &[
-        "pour moi",
         "la conversation",
         "cette conversation",
         "tout",
@@ -329,6 +324,7 @@ const FRENCH: Words = Words {
         "le discours",
         "ce discours",
     ],
+    vague: &["pour moi"],
     what: &["ce", "tout ce"],
     says: &["dit", "disent", "dis", "disons", "parlent", "raconte", "racontent"],
     english: &["en anglais", "vers l'anglais"],
@@ -368,36 +364,40 @@ impl Words {
         if self.end.iter().any(|end| cut(said, end).is_some_and(|rest| self.is_filler(rest))) {
             return Some(Translate::End);
         }
-        let whole = longest(said, self.whole).and_then(|rest| self.pieces(rest, true));
-        whole.or_else(|| self.pieces(longest(said, self.begin)?, false))
+        let begun = longest(said, self.begin);
+        // A text may be meant where the same words begin a request: "tradúceme" and what.
+        let whole = longest(said, self.whole).and_then(|rest| self.pieces(rest, true, begun.is_none()));
+        whole.or_else(|| self.pieces(begun?, false, false))
     }
 
-    /// Reads the pieces behind a beginning; `told`: what is translated was said.
-    fn pieces(&self, mut rest: &str, mut told: bool) -> Option<Translate> {
+    /// Reads the pieces behind a beginning; `told`: what is translated was said, `talk`: it is certainly talk. Into another
+    /// language only talk is refused here: "translate that into Spanish" is for a model.
+    fn pieces(&self, mut rest: &str, mut told: bool, mut talk: bool) -> Option<Translate> {
         let (mut aloud, mut other) = (false, false);
         while !rest.is_empty() {
-            let lists = [self.object, self.english, self.aloud, self.filler];
+            let lists = [self.object, self.vague, self.english, self.aloud, self.filler];
             let pieces = lists.iter().enumerate().filter_map(|(kind, list)| Some((kind, longest(rest, list)?)));
             let piece = pieces.min_by_key(|(kind, left)| (left.len(), *kind));
             let clause = self.clause(rest).map(|left| (0, left));
             rest = match clause.into_iter().chain(piece).min_by_key(|(_, left)| left.len()) {
                 Some((kind, left)) => {
-                    told |= kind < 3;
-                    aloud |= kind == 2;
+                    talk |= kind == 0;
+                    told |= kind < 4;
+                    aloud |= kind == 3;
                     left
                 }
                 None => {
                     let named = longest(rest, self.into).filter(|left| !left.is_empty())?;
-                    (told, other) = (true, true);
+                    other = true;
                     named.split_once(' ').map_or("", |(_, left)| left)
                 }
             };
         }
-        told.then_some(match (other, aloud) {
-            (true, _) => Translate::Other,
-            (false, true) => Translate::Read,
-            (false, false) => Translate::Show,
-        })
+        match (other, aloud) {
+            (true, _) => talk.then_some(Translate::Other),
+            (false, true) => told.then_some(Translate::Read),
+            (false, false) => told.then_some(Translate::Show),
+        }
     }
 
     /// What is left behind "what they say".
@@ -449,6 +449,36 @@ mod tests {
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         (hash >> 40) & 1 == 1
+    }
+
+    #[test]
+    fn a_text_in_another_language_than_english_is_for_a_model() {
+        let wanted = |said: &str| match command(said) {
+            Some(Command::Translate(wanted)) => Some(wanted),
+            _ => None,
+        };
+        for said in [
+            "Translate that into Spanish.",
+            "Translate it to German for me, please.",
+            "Translate that into Spanish and read it to me.",
+            "Translate into French.",
+            "Übersetze mir das ins Spanische.",
+            "Tradúceme eso al francés.",
+            "Traduis-moi ça en espagnol.",
+        ] {
+            assert_eq!(wanted(said), None, "{said}");
+        }
+        for said in [
+            "Translate what they say into Spanish.",
+            "Translate this conversation into German for me.",
+            "Start translating into French.",
+            "Übersetze alles ins Spanische.",
+            "Tradúceme lo que dicen al francés.",
+            "Traduis la conversation en espagnol.",
+        ] {
+            assert_eq!(wanted(said), Some(Translate::Other), "{said}");
+        }
+        assert_eq!(wanted("Translate that into English."), Some(Translate::Show));
     }
 
     #[test]
