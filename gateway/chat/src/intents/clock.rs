@@ -1,8 +1,9 @@
 //! Times, dates and appointments in words, resolved against the moment of speaking.
 //!
 //! Without "am" or "pm" an hour means its next occurrence today; on another day, hours from one to
-//! six are in the afternoon and the others in the morning or at noon. A day without an hour means nine o'clock. The hours
-//! behind midnight belong to the night before: "tomorrow night at one" is of the day after.
+//! six are in the afternoon and the others in the morning or at noon. Who writes a leading zero ("07:00") writes 24 hours.
+//! A day without an hour means nine o'clock. The hours behind midnight belong to the night before: "tomorrow night at one"
+//! is of the day after.
 
 use jiff::{
     SignedDuration, ToSpan,
@@ -59,6 +60,8 @@ struct Clock {
     minute: i8,
     /// Whether the half of the day is known.
     exact: bool,
+    /// Whether it has a leading zero, and so is in the morning where no part of the day is named.
+    padded: bool,
 }
 
 /// A part of the day, and its default hour.
@@ -108,7 +111,7 @@ impl Plan {
         {
             return self.behind_midnight(now, time(hour, clock.minute)?);
         }
-        let exact = clock.exact || self.part.is_some();
+        let exact = clock.exact || clock.padded || self.part.is_some();
         if exact {
             let when = self.date.unwrap_or(today).to_datetime(time(hour, clock.minute)?);
             let passed = self.date.is_none() && when <= now;
@@ -202,29 +205,30 @@ type Dial = (usize, i64, i64, bool, bool);
 /// One past the last word, the time, and whether it is valid without a preposition.
 fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     let mut out = Vec::new();
-    let mut push = |(end, hour, minute, exact, strong): Dial| {
+    let mut push = |(end, hour, minute, exact, strong): Dial, padded: bool| {
         let (Ok(hour), Ok(minute)) = (i8::try_from(hour), i8::try_from(minute)) else { return };
         if let Some((after, afternoon)) = meridiem(view, end)
             && (1..=12).contains(&hour)
         {
-            let clock = Clock { hour: hour % 12 + if afternoon { 12 } else { 0 }, minute, exact: true };
+            let clock = Clock { hour: hour % 12 + if afternoon { 12 } else { 0 }, minute, exact: true, padded };
             out.push((after, clock, true));
         }
-        let clock = Clock { hour, minute, exact: exact || hour > 12 || hour == 0 };
+        let clock = Clock { hour, minute, exact: exact || hour > 12 || hour == 0, padded };
         out.push((end, clock, strong));
     };
     let words = &view.language().clock;
+    let padded = view.text(at).starts_with('0');
     if let Some((end, hour)) = view.valued(at, words.named) {
-        push((end, hour, 0, true, true));
+        push((end, hour, 0, true, true), false);
     }
     if let Some(Kind::Clock(hour, minute)) = view.word(at).map(|word| word.kind) {
         // "18:30 Uhr"
         let end = view.any_phrase(at + 1, words.hour).unwrap_or(at + 1);
-        push((end, hour.into(), minute.into(), false, true));
+        push((end, hour.into(), minute.into(), false, true), padded);
     }
-    relative(view, at).into_iter().for_each(&mut push);
+    relative(view, at).into_iter().for_each(|dial| push(dial, false));
     if let Some((end, hour)) = view.integer(at, 0..=23) {
-        of_hour(view, end, hour).into_iter().for_each(push);
+        of_hour(view, end, hour).into_iter().for_each(|dial| push(dial, padded));
     }
     out
 }
@@ -327,6 +331,12 @@ mod tests {
             ("at quarter to one", "2026-05-14T12:45"),
             ("17:30", "2026-05-13T17:30"),
             ("at 9:15", "2026-05-13T21:15"),
+            ("at 07:00", "2026-05-14T07:00"),
+            ("at 05:30", "2026-05-14T05:30"),
+            ("at 07:00 pm", "2026-05-13T19:00"),
+            ("tomorrow at 05:00", "2026-05-14T05:00"),
+            ("this evening at 07:00", "2026-05-13T19:00"),
+            ("at 03:30 in the afternoon", "2026-05-13T15:30"),
             ("at noon", "2026-05-14T12:00"),
             ("tomorrow at eight", "2026-05-14T08:00"),
             ("tomorrow at three", "2026-05-14T15:00"),
@@ -412,6 +422,7 @@ mod tests {
     fn times_and_dates_stand_alone() {
         assert_eq!(read("at 5 pm", read_time).as_deref(), Some("17:00"));
         assert_eq!(read("noon", read_time).as_deref(), Some("12:00"));
+        assert_eq!(read("at 05:30", read_time).as_deref(), Some("05:30"));
         assert_eq!(read("tomorrow", read_time), None);
         assert_eq!(read("tomorrow", read_date).as_deref(), Some("2026-05-14"));
         assert_eq!(read("february 29th", read_date).as_deref(), Some("2028-02-29"));

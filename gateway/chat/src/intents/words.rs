@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Number(f64),
     /// Digits with an ending: `3rd`.
     Ordinal(u32),
-    /// A clock time in digits: `17:30`.
+    /// A clock time in digits: `17:30`. The text keeps a leading zero.
     Clock(u32, u32),
 }
 
@@ -135,10 +135,10 @@ impl Cutter<'_> {
             return;
         }
         if let Some(after) = self.hour_at(end) {
-            let minute = self.digits(end + 1).to_owned();
-            if let (Ok(hour @ 0..24), Ok(minute @ 0..60)) = (number.parse(), minute.parse()) {
+            let minutes = self.digits(end + 1).to_owned();
+            if let (Ok(hour @ 0..24), Ok(minute @ 0..60)) = (number.parse(), minutes.parse()) {
                 self.at = after;
-                self.push(&format!("{hour}:{minute:02}"), Kind::Clock(hour, minute), start, after);
+                self.push(&format!("{number}:{minutes}"), Kind::Clock(hour, minute), start, after);
                 return;
             }
         }
