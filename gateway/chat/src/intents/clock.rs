@@ -1,9 +1,9 @@
 //! Times, dates and appointments in words, resolved against the moment of speaking.
 //!
-//! Without "am" or "pm" an hour means its next occurrence today; on another day, hours from one to
-//! six are in the afternoon and the others in the morning or at noon. Who writes a leading zero ("07:00") writes 24 hours.
-//! A day without an hour means nine o'clock. The hours behind midnight belong to the night before: "tomorrow night at one"
-//! is of the day after.
+//! Without "am" or "pm" an hour means its next occurrence today; on another day, hours from one to six are in the
+//! afternoon and the others in the morning or at noon. Who writes a leading zero ("07:00") writes 24 hours. A day without
+//! an hour means nine o'clock. "This Friday" on a Friday is today until that time has passed. The hours behind midnight
+//! belong to the night before: "tomorrow night at one" is of the day after.
 
 use jiff::{
     SignedDuration, ToSpan,
@@ -87,12 +87,24 @@ impl Part {
 #[derive(Clone, Copy, Debug, Default)]
 struct Plan {
     date: Option<Date>,
+    /// Whether the date is a weekday that is today, and once its time has passed the same one of the next week.
+    weekly: bool,
     part: Option<Part>,
     clock: Option<Clock>,
 }
 
 impl Plan {
     fn resolve(self, now: DateTime) -> Option<DateTime> {
+        let when = self.on_date(now);
+        if self.weekly && when.is_none_or(|when| when <= now) {
+            let next = now.date().checked_add(1.week()).ok()?;
+            return Plan { date: Some(next), weekly: false, ..self }.on_date(now);
+        }
+        when
+    }
+
+    /// The time on its date, which may have passed.
+    fn on_date(self, now: DateTime) -> Option<DateTime> {
         let today = now.date();
         let time = |hour: i8, minute: i8| Time::new(hour, minute, 0, 0).ok();
         let Some(clock) = self.clock else {
@@ -129,7 +141,7 @@ impl Plan {
                     let date = today.checked_add(1.day()).ok()?;
                     Some(date.to_datetime(time(likely, clock.minute)?))
                 };
-                next.or_else(tomorrow)
+                if self.weekly { next } else { next.or_else(tomorrow) }
             }
         }
     }
@@ -169,7 +181,8 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
     }
     if plan.date.is_none() {
         if let Some((end, date)) = date::read(view, at, today) {
-            let plan = Plan { date: Some(date), ..plan };
+            let weekly = date == today && date::weekday(view, end - 1).is_some();
+            let plan = Plan { date: Some(date), weekly, ..plan };
             out.push((end, plan));
             extend(view, end, plan, true, out);
         } else if let Some((end, date)) = date::read_bare(view, at, today) {
@@ -312,9 +325,13 @@ mod tests {
     use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
+    /// A Wednesday afternoon.
+    fn now() -> DateTime {
+        jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0)
+    }
+
     fn read(source: &str, reader: fn(View<'_>, usize) -> Vec<(usize, String)>) -> Option<String> {
-        let now = jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0); // a Wednesday
-        let utterance = Utterance::new(source, now, Language::english());
+        let utterance = Utterance::new(source, now(), Language::english());
         reader(utterance.view(usize::MAX), 0)
             .into_iter()
             .find(|(end, _)| *end == utterance.words.len())
@@ -396,6 +413,41 @@ mod tests {
         ] {
             assert_eq!(read(source, read_when), None, "{source}");
         }
+    }
+
+    #[test]
+    fn this_weekday_is_today_until_its_time_has_passed() {
+        for (tag, source, expected) in [
+            ("en", "this wednesday at five", "2026-05-13T17:00"),
+            ("en", "at five this wednesday", "2026-05-13T17:00"),
+            ("en", "this wednesday evening", "2026-05-13T19:00"),
+            ("en", "this wednesday night at one", "2026-05-14T01:00"),
+            ("en", "this wednesday at 2 pm", "2026-05-20T14:00"),
+            ("en", "this wednesday morning at nine", "2026-05-20T09:00"),
+            ("en", "this wednesday", "2026-05-20T09:00"),
+            ("en", "this friday at five", "2026-05-15T17:00"),
+            ("en", "on wednesday at five", "2026-05-20T17:00"),
+            ("en", "coming wednesday at five", "2026-05-20T17:00"),
+            ("en", "next wednesday at five", "2026-05-20T17:00"),
+            ("de", "diesen Mittwoch um fünf", "2026-05-13T17:00"),
+            ("de", "diesen Mittwoch um 14 Uhr", "2026-05-20T14:00"),
+            ("de", "nächsten Mittwoch um fünf", "2026-05-20T17:00"),
+            ("es", "este miércoles a las cinco", "2026-05-13T17:00"),
+            ("es", "próximo miércoles a las cinco", "2026-05-20T17:00"),
+            ("fr", "ce mercredi à cinq heures", "2026-05-13T17:00"),
+            ("fr", "mercredi à cinq heures", "2026-05-20T17:00"),
+        ] {
+            let utterance = Utterance::new(source, now(), Language::of(tag));
+            let found = read_when(utterance.view(usize::MAX), 0).into_iter();
+            let whole = found.filter(|(end, _)| *end == utterance.words.len()).map(|(_, when)| when);
+            assert_eq!(whole.collect::<Vec<_>>(), [expected], "{source}");
+        }
+        // At half past eight in the evening no five o'clock is left of the day.
+        let evening = jiff::civil::date(2026, 5, 13).at(20, 30, 0, 0);
+        let utterance = Utterance::new("this wednesday at five", evening, Language::english());
+        let found = read_when(utterance.view(usize::MAX), 0);
+        assert_eq!(found.first().map(|(_, when)| when.as_str()), Some("2026-05-20T17:00"));
+        assert_eq!(read("this wednesday", read_date).as_deref(), Some("2026-05-13"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(super) fn read(view: View<'_>, at: usize, today: Date) -> Option<(usize, Dat
     }
     if let Some(weekday) = weekday(view, at + 1) {
         let days = match view.text(at) {
+            before if words.this.contains(&before) => i64::from(today.weekday().until(weekday)),
             before if words.coming.contains(&before) => days_until(today, weekday),
             // "next" is in the week that begins on the coming Monday.
             before if words.next.contains(&before) => {
@@ -58,7 +59,7 @@ fn day_alone(view: View<'_>, at: usize, before: &[&str], today: Date) -> Option<
     days.find(|date| *date >= today).map(|date| (end, date))
 }
 
-/// From 1 to 7: a weekday's name never means today.
+/// From 1 to 7: without "this" a weekday's name never means today.
 fn days_until(today: Date, weekday: Weekday) -> i64 {
     let days = today.weekday().until(weekday);
     i64::from(if days == 0 { 7 } else { days })

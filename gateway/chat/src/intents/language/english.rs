@@ -252,7 +252,8 @@ pub(super) static LANGUAGE: Language = Language {
         ],
         weekdays: ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
         other_weekdays: &[],
-        coming: &["this", "coming"],
+        this: &["this"],
+        coming: &["coming"],
         next: &["next"],
         coming_behind: &[],
         months: [

@@ -156,7 +156,8 @@ pub(super) static LANGUAGE: Language = Language {
         relative: &[("apres demain", 2), ("demain", 1), ("aujourd hui", 0), ("la semaine prochaine", 7)],
         weekdays: ["lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"],
         other_weekdays: &[],
-        coming: &["ce"],
+        this: &["ce"],
+        coming: &[],
         next: &[],
         coming_behind: &["prochain"],
         months: [

@@ -183,7 +183,8 @@ pub(super) static LANGUAGE: Language = Language {
         relative: &[("ubermorgen", 2), ("morgen", 1), ("heute", 0), ("nachste woche", 7)],
         weekdays: ["montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag"],
         other_weekdays: &[("sonnabend", 5)],
-        coming: &["diesen", "diesem", "kommenden", "kommender", "nachsten", "nachster"],
+        this: &["diesen", "diesem"],
+        coming: &["kommenden", "kommender", "nachsten", "nachster"],
         next: &[],
         coming_behind: &[],
         months: [

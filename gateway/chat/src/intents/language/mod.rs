@@ -194,6 +194,8 @@ pub(super) struct DateWords {
     pub weekdays: [&'static str; 7],
     /// Further names of them: name, days after Monday.
     pub other_weekdays: &'static [(&'static str, i8)],
+    /// Before a weekday: the one of these seven days, today's as well.
+    pub this: &'static [&'static str],
     /// Before a weekday: the coming one.
     pub coming: &'static [&'static str],
     /// Before a weekday: that of the coming week.

@@ -156,7 +156,8 @@ pub(super) static LANGUAGE: Language = Language {
         ],
         weekdays: ["lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo"],
         other_weekdays: &[],
-        coming: &["este", "proximo"],
+        this: &["este"],
+        coming: &["proximo"],
         next: &[],
         coming_behind: &["proximo", "que viene"],
         months: [
