@@ -67,6 +67,7 @@ fn main() {
             messages: conversation(),
             tools: (0..tools).map(tool).collect(),
             now: Timestamp::default(),
+            zone: None,
             language: "en".into(),
             max_tokens: None,
             scene: Arc::default(),

@@ -42,6 +42,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{CommandMatch, Message, ModelEvent, Pending, Scene, Timestamp, ToolSpec};
+use jiff::tz::TimeZone;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +97,9 @@ pub struct Request {
     pub tools: Tools,
     /// Time of the question; local time is `wall_ms` plus `offset_s`.
     pub now: Timestamp,
+    /// The wearer's time zone, for command engines, which read what is said to be hours ahead; `None`: the offset of `now`
+    /// holds at any time.
+    pub zone: Option<TimeZone>,
     /// BCP 47 tag of the wearer's language, for example `en`.
     pub language: String,
     /// Context of the wearer's words: apps, active sides and preferences.
@@ -117,6 +121,7 @@ impl Default for Request {
             messages: Vec::new(),
             tools: Arc::default(),
             now: Timestamp::default(),
+            zone: None,
             language: "en".to_owned(),
             scene: Arc::default(),
             max_tokens: None,

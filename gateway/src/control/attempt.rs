@@ -95,6 +95,7 @@ fn request(services: &Services, text: &str, user: &str, device: Option<&str>) ->
         messages: vec![Message::text(Role::User, text)],
         tools: services.executor.offered(user, device, ClientClass::Internal).1,
         now: clock::now(),
+        zone: Some(clock::zone()),
         language: services.settings.language.clone(),
         scene: Arc::new(services.assistant.scenes.of(user)),
         ..chat_models::Request::default()

@@ -190,15 +190,14 @@ impl Requests {
     fn request(&self, (messages, pending, scene): Said, language: String) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, Some(&self.device), ClientClass::Internal);
         let request = Request {
-            system: None,
             messages,
             tools,
             now: clock::now(),
+            zone: Some(clock::zone()),
             language,
-            max_tokens: None,
             scene: Arc::new(scene),
-            watch: Watch::default(),
             pending,
+            ..Request::default()
         };
         (revision, request)
     }

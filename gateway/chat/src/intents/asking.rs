@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use gateway_core::vocab::{CommandMatch, Pending, PendingCall, Preference, Scene, Side, ToolCall, ToolSpec};
-use jiff::civil::DateTime;
+use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use super::{
@@ -65,7 +65,7 @@ pub(super) struct Reader<'a> {
     pub tools: &'a [Arc<ToolSpec>],
     /// The current context.
     pub scene: &'a Scene,
-    pub now: DateTime,
+    pub now: Zoned,
 }
 
 impl<'a> Reader<'a> {
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     where
         'a: 'b,
     {
-        Utterance::new(text, self.now, self.grammar.language).with_apps(&self.scene.apps)
+        Utterance::new(text, self.now.clone(), self.grammar.language).with_apps(&self.scene.apps)
     }
 
     /// Whether a complete command may go on after these words.

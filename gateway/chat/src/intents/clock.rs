@@ -6,7 +6,7 @@
 //! belong to the night before: "tomorrow night at one" is of the day after.
 
 use jiff::{
-    SignedDuration, ToSpan,
+    SignedDuration, ToSpan, Zoned,
     civil::{Date, DateTime, Time},
 };
 
@@ -17,6 +17,8 @@ use super::{
     words::Kind,
 };
 
+/// Seconds of a day without a clock change.
+const DAY_S: i64 = 86_400;
 /// The hour at which a night is over.
 const MORNING: i8 = 6;
 
@@ -25,7 +27,7 @@ pub(super) fn read_time(view: View<'_>, at: usize) -> Vec<(usize, String)> {
     plans(view, at)
         .into_iter()
         .filter(|(_, plan)| plan.clock.is_some() && plan.date.is_none())
-        .filter_map(|(end, plan)| Some((end, plan.resolve(view.utterance.now)?)))
+        .filter_map(|(end, plan)| Some((end, plan.resolve(view.utterance.now.datetime())?)))
         .map(|(end, when)| (end, when.strftime("%H:%M").to_string()))
         .collect()
 }
@@ -37,20 +39,25 @@ pub(super) fn read_date(view: View<'_>, at: usize) -> Vec<(usize, String)> {
 
 /// Readings of an appointment as `YYYY-MM-DDTHH:MM`, longest first.
 pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
-    let now = view.utterance.now;
+    let now = &view.utterance.now;
     let format = |when: DateTime| when.strftime("%Y-%m-%dT%H:%M").to_string();
     if let Some(ahead) = view.any_phrase(at, view.language().length.ahead) {
         let spans = duration::read(view, ahead).into_iter();
-        let later = spans.filter_map(|(end, seconds)| {
-            let when = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
-            Some((end, format(when)))
-        });
-        let later: Vec<_> = later.collect();
+        let later: Vec<_> = spans.filter_map(|(end, seconds)| Some((end, format(later(now, seconds)?)))).collect();
         if !later.is_empty() {
             return later;
         }
     }
-    plans(view, at).into_iter().filter_map(|(end, plan)| Some((end, format(plan.resolve(now)?)))).collect()
+    plans(view, at).into_iter().filter_map(|(end, plan)| Some((end, format(plan.resolve(now.datetime())?)))).collect()
+}
+
+/// The local time so much later. Hours are counted over a clock change; whole days keep the time of day.
+fn later(now: &Zoned, seconds: i64) -> Option<DateTime> {
+    let span = SignedDuration::from_secs(seconds);
+    if seconds % DAY_S == 0 {
+        return now.datetime().checked_add(span).ok();
+    }
+    now.checked_add(span).ok().map(|later| later.datetime())
 }
 
 /// A time on the dial.
@@ -322,16 +329,18 @@ fn meridiem(view: View<'_>, at: usize) -> Option<(usize, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+
     use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
-    /// A Wednesday afternoon.
-    fn now() -> DateTime {
-        jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0)
+    /// A Wednesday.
+    fn at(hour: i8, minute: i8) -> Zoned {
+        jiff::civil::date(2026, 5, 13).at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).expect("a time")
     }
 
     fn read(source: &str, reader: fn(View<'_>, usize) -> Vec<(usize, String)>) -> Option<String> {
-        let utterance = Utterance::new(source, now(), Language::english());
+        let utterance = Utterance::new(source, at(14, 30), Language::english());
         reader(utterance.view(usize::MAX), 0)
             .into_iter()
             .find(|(end, _)| *end == utterance.words.len())
@@ -437,14 +446,13 @@ mod tests {
             ("fr", "ce mercredi à cinq heures", "2026-05-13T17:00"),
             ("fr", "mercredi à cinq heures", "2026-05-20T17:00"),
         ] {
-            let utterance = Utterance::new(source, now(), Language::of(tag));
+            let utterance = Utterance::new(source, at(14, 30), Language::of(tag));
             let found = read_when(utterance.view(usize::MAX), 0).into_iter();
             let whole = found.filter(|(end, _)| *end == utterance.words.len()).map(|(_, when)| when);
             assert_eq!(whole.collect::<Vec<_>>(), [expected], "{source}");
         }
         // At half past eight in the evening no five o'clock is left of the day.
-        let evening = jiff::civil::date(2026, 5, 13).at(20, 30, 0, 0);
-        let utterance = Utterance::new("this wednesday at five", evening, Language::english());
+        let utterance = Utterance::new("this wednesday at five", at(20, 30), Language::english());
         let found = read_when(utterance.view(usize::MAX), 0);
         assert_eq!(found.first().map(|(_, when)| when.as_str()), Some("2026-05-20T17:00"));
         assert_eq!(read("this wednesday", read_date).as_deref(), Some("2026-05-13"));
@@ -452,9 +460,8 @@ mod tests {
 
     #[test]
     fn a_night_that_has_begun_goes_on() {
-        let at = |source: &str, hour: i8| {
-            let now = jiff::civil::date(2026, 5, 13).at(hour, 30, 0, 0);
-            let utterance = Utterance::new(source, now, Language::english());
+        let read_at = |source: &str, hour: i8| {
+            let utterance = Utterance::new(source, at(hour, 30), Language::english());
             read_when(utterance.view(usize::MAX), 0).into_iter().next().map(|(_, when)| when)
         };
         for (source, hour, expected) in [
@@ -466,7 +473,7 @@ mod tests {
             ("tomorrow night at three", 1, "2026-05-15T03:00"),
             ("at three at night", 23, "2026-05-14T03:00"),
         ] {
-            assert_eq!(at(source, hour).as_deref(), Some(expected), "{source} at {hour}:30");
+            assert_eq!(read_at(source, hour).as_deref(), Some(expected), "{source} at {hour}:30");
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gateway_core::vocab::{Scene, Side, ToolSpec};
-use jiff::civil::DateTime;
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -39,7 +39,7 @@ pub struct Collision {
 pub fn collisions(tools: &[Arc<ToolSpec>], language: &str, side: &Side) -> Vec<Collision> {
     let grammar = Grammar::compile(tools, language);
     let scene = Scene::default();
-    let reader = Reader { grammar: &grammar, tools, scene: &scene, now: DateTime::default() };
+    let reader = Reader { grammar: &grammar, tools, scene: &scene, now: Zoned::default() };
     let mut out: Vec<Collision> = Vec::new();
     // The side's own sentences first, as its maker knows them.
     for own in [true, false] {

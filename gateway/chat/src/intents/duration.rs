@@ -115,12 +115,12 @@ mod tests {
             ("1½ minutes", 90),
         ];
         for (source, expected) in cases {
-            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
+            let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());
             let read = read(utterance.view(usize::MAX), 0);
             assert_eq!(read.first(), Some(&(utterance.words.len(), expected)), "{source}");
         }
         for source in ["minutes", "ten", "half", "½", "1⅓ hours", "⅔ hour", "0 minutes", "9999999 weeks", ""] {
-            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
+            let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());
             assert!(read(utterance.view(usize::MAX), 0).is_empty(), "{source}");
         }
     }

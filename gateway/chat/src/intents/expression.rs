@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn read_all(source: &str) -> Option<String> {
-        let utterance = Utterance::new(source, jiff::civil::DateTime::MIN, Language::english());
+        let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());
         let (end, text) = read(utterance.view(usize::MAX), 0)?;
         (end == utterance.words.len()).then_some(text)
     }

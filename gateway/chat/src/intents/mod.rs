@@ -203,7 +203,7 @@ pub fn is_understood(tool: &Arc<ToolSpec>, language: &str, sentence: &str) -> bo
 }
 
 fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
-    let now = utterance::local(request.now);
+    let now = utterance::local(request.now, request.zone.as_ref());
     Reader { grammar, tools: &request.tools, scene: &request.scene, now }
 }
 
@@ -298,7 +298,8 @@ impl ChatModel for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_core::vocab::Phrases;
+    use gateway_core::vocab::{Phrases, Timestamp};
+    use jiff::tz::TimeZone;
     use serde_json::json;
 
     #[test]
@@ -342,6 +343,32 @@ mod tests {
             assert_eq!(found.vocabulary.len(), sentences, "{text}");
         }
         assert_eq!(match_command("..."), None);
+    }
+
+    #[test]
+    fn hours_ahead_are_counted_over_a_clock_change_and_days_keep_the_time_of_day() {
+        let phrases = vec![Phrases { language: "en".into(), templates: vec!["call a taxi {at:when}".into()] }];
+        let input_schema = json!({"type": "object", "properties": {"at": {"type": "string"}}});
+        let tool = ToolSpec { name: "taxi.call".into(), input_schema, phrases, ..ToolSpec::default() };
+        // New York, half an hour before the clocks go from two to three.
+        let zone = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("a zone");
+        let now: jiff::Timestamp = "2026-03-08T01:30:00-05:00".parse().expect("a moment");
+        for (said, expected) in [
+            ("Call a taxi in ten minutes.", "2026-03-08T01:40"),
+            ("Call a taxi in two hours.", "2026-03-08T04:30"),
+            ("Call a taxi in two days.", "2026-03-10T01:30"),
+            ("Call a taxi at five.", "2026-03-08T05:00"),
+        ] {
+            let request = Request {
+                messages: vec![Message::text(Role::User, said)],
+                tools: Arc::new([Arc::new(tool.clone())]),
+                now: Timestamp { mono_us: 0, wall_ms: now.as_millisecond(), offset_s: -5 * 3_600 },
+                zone: Some(zone.clone()),
+                ..Request::default()
+            };
+            let Decision::Calls(calls) = Engine::new().decide(&request) else { panic!("{said}") };
+            assert_eq!(calls[0].arguments, json!({"at": expected}), "{said}");
+        }
     }
 
     #[test]

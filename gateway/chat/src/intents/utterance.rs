@@ -7,7 +7,10 @@ use std::{
 };
 
 use gateway_core::vocab::{SceneApp, Timestamp, sound::Name};
-use jiff::civil::DateTime;
+use jiff::{
+    Zoned,
+    tz::{Offset, TimeZone},
+};
 use serde_json::Value;
 use text2num::text2digits;
 
@@ -31,7 +34,7 @@ pub(super) struct Utterance<'a> {
     /// Readings that start at each word, longest first.
     numbers: Vec<Vec<Reading>>,
     /// Local date and time at which it was spoken.
-    pub now: DateTime,
+    pub now: Zoned,
     /// Slots read before: many templates read the same slot at the same word.
     slots: RefCell<HashMap<SlotKey, Rc<[SlotReading]>>>,
     /// Mini-apps that may be named in it.
@@ -65,11 +68,11 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> Utterance<'a> {
-    pub fn new(source: &'a str, now: DateTime, language: &'static Language) -> Self {
+    pub fn new(source: &'a str, now: Zoned, language: &'static Language) -> Self {
         Self::of_words(source, words::cut(source, language), now, language)
     }
 
-    fn of_words(source: &'a str, words: Vec<Word>, now: DateTime, language: &'static Language) -> Self {
+    fn of_words(source: &'a str, words: Vec<Word>, now: Zoned, language: &'static Language) -> Self {
         let numbers = (0..words.len()).map(|at| readings(source, &words, at, language)).collect();
         Self { source, language, words, numbers, now, slots: RefCell::default(), apps: &[], names: OnceCell::new() }
     }
@@ -95,7 +98,8 @@ impl<'a> Utterance<'a> {
         for at in 0..words.len() {
             respell(&mut words, at, self.language);
         }
-        (words != self.words).then(|| Self::of_words(self.source, words, self.now, self.language).with_apps(self.apps))
+        let now = self.now.clone();
+        (words != self.words).then(|| Self::of_words(self.source, words, now, self.language).with_apps(self.apps))
     }
 
     /// Whether a comma or the end of a sentence precedes the word at `at`.
@@ -213,10 +217,10 @@ fn respell(words: &mut [Word], at: usize, language: &Language) {
     }
 }
 
-/// Local date and time of a moment; the epoch if it is outside the calendar.
-pub(super) fn local(now: Timestamp) -> DateTime {
-    let offset = jiff::tz::Offset::from_seconds(now.offset_s).unwrap_or(jiff::tz::Offset::UTC);
-    jiff::Timestamp::from_millisecond(now.wall_ms).unwrap_or_default().to_zoned(offset.to_time_zone()).datetime()
+/// Local date and time of a moment, in its own offset if no time zone is known; the epoch if it is outside the calendar.
+pub(super) fn local(now: Timestamp, zone: Option<&TimeZone>) -> Zoned {
+    let fixed = || Offset::from_seconds(now.offset_s).unwrap_or(Offset::UTC).to_time_zone();
+    jiff::Timestamp::from_millisecond(now.wall_ms).unwrap_or_default().to_zoned(zone.cloned().unwrap_or_else(fixed))
 }
 
 fn readings(source: &str, words: &[Word], at: usize, language: &Language) -> Vec<Reading> {
@@ -344,13 +348,13 @@ mod tests {
             ("what to do for hours", "what to do 4 hours"),
             ("look at the time", "look at the time"),
         ] {
-            let utterance = Utterance::new(heard, DateTime::MIN, Language::english());
+            let utterance = Utterance::new(heard, Zoned::default(), Language::english());
             let respelled = utterance.respelled();
             let words = &respelled.as_ref().unwrap_or(&utterance).words;
             let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
             assert_eq!(words.join(" "), meant);
         }
-        let pills = Utterance::new("my pills at 1730", DateTime::MIN, Language::english()).respelled().unwrap();
+        let pills = Utterance::new("my pills at 1730", Zoned::default(), Language::english()).respelled().unwrap();
         assert_eq!(pills.words[3].kind, Kind::Clock(17, 30));
     }
 
@@ -373,7 +377,7 @@ mod tests {
             ("a", None),
         ];
         for (source, expected) in cases {
-            let utterance = Utterance::new(source, DateTime::MIN, Language::english());
+            let utterance = Utterance::new(source, Zoned::default(), Language::english());
             let read = utterance.view(usize::MAX).number(0);
             assert_eq!(read.map(|(_, value)| value), expected, "{source}");
         }

@@ -1,6 +1,6 @@
 //! Numbers, lengths of time, times, dates and sums in each language.
 
-use jiff::civil::DateTime;
+use jiff::{Zoned, tz::TimeZone};
 
 use super::Language;
 use crate::intents::{
@@ -9,8 +9,8 @@ use crate::intents::{
 };
 
 /// Wednesday afternoon.
-fn now() -> DateTime {
-    jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0)
+fn now() -> Zoned {
+    jiff::civil::date(2026, 5, 13).at(14, 30, 0, 0).to_zoned(TimeZone::UTC).expect("a time")
 }
 
 /// The reading of the whole text, if there is one.
