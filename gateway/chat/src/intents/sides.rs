@@ -1,9 +1,10 @@
 //! Selects the side whose tool takes a sentence that tools of several sides match. A side is a provider of tools: the
 //! built-in ones, an app or a server.
 //!
-//! The app in front takes it. Otherwise the wearer's earlier choice is used; otherwise the side that is active, if no
-//! other side matches with less free text; otherwise the wearer is asked, once. The built-in tools are one side; among
-//! tools of one side the best reading wins.
+//! The app in front takes it, or a built-in side that is busy, such as with a running timer, but neither if both match.
+//! Otherwise the wearer's earlier choice is used; otherwise the side that is active, if no other side matches with less
+//! free text; otherwise the wearer is asked, once. The built-in tools are one side; among tools of one side the best
+//! reading wins.
 
 use std::cmp::Ordering;
 
