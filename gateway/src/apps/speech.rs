@@ -54,7 +54,7 @@ struct Begun {
 }
 
 /// The words in an audio URL; `None`: it is a sound file. 3.x of the SDK sends the path alone.
-fn words_of(url: &str) -> Option<String> {
+pub(super) fn words_of(url: &str) -> Option<String> {
     let ours = Url::parse("https://gateway/").ok()?;
     let url = ours.join(url).ok()?;
     if !url.path().ends_with(SPEAK_PATH) {
