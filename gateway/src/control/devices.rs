@@ -157,21 +157,26 @@ async fn paired(device: &str, user: &str, outcome: oneshot::Receiver<Outcome>) -
 /// means its device, also where the fingerprint of another begins like it; that of a revoked device is no more than a prefix.
 pub(super) fn find(store: &Store, wanted: &str) -> Result<(String, DeviceRecord), String> {
     let devices = store.disk().devices().map_err(|error: Error| error.to_string())?;
-    let is = |id: &str, _: &DeviceRecord| id == wanted;
-    let is_called = |_: &str, record: &DeviceRecord| !record.revoked && record.name == wanted;
-    let begins =
-        |id: &str, record: &DeviceRecord| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted;
-    let ways: [&dyn Fn(&str, &DeviceRecord) -> bool; 3] = [&is, &is_called, &begins];
-    for fits in ways {
-        let mut fitting = devices.iter().filter(|(id, record)| fits(id, record));
-        if let Some(first) = fitting.next() {
-            return match fitting.count() {
-                0 => Ok(first.clone()),
-                others => Err(format!("{} devices fit `{wanted}`; give more of the fingerprint", others + 1)),
-            };
+    // How a device fits: the first way in which any does counts.
+    let way = |id: &str, record: &DeviceRecord| {
+        let is_called = record.name == wanted;
+        if id == wanted {
+            Some(0)
+        } else if is_called && !record.revoked {
+            Some(1)
+        } else if is_called || (!wanted.is_empty() && id.starts_with(wanted)) {
+            Some(2)
+        } else {
+            None
         }
+    };
+    let best = devices.iter().filter_map(|(id, record)| way(id, record)).min();
+    let mut fitting = devices.iter().filter(|(id, record)| best.is_some() && way(id, record) == best);
+    match (fitting.next(), fitting.count()) {
+        (None, _) => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),
+        (Some(found), 0) => Ok(found.clone()),
+        (Some(_), others) => Err(format!("{} devices fit `{wanted}`; give more of the fingerprint", others + 1)),
     }
-    Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them"))
 }
 
 /// Gives a device, connected or not, revoked or not, another name, by which commands find it from then on.

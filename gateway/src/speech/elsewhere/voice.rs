@@ -65,7 +65,7 @@ pub(crate) struct OtherVoice {
 }
 
 enum Engine {
-    Server { api: AudioApi, voice: Option<String>, form: SoundForm },
+    Server { api: Box<AudioApi>, voice: Option<String>, form: SoundForm },
     Program { command: Vec<String>, deadline: std::time::Duration },
 }
 
@@ -76,9 +76,11 @@ impl OtherVoice {
     /// Its key cannot be read, its address is wrong, or the system cannot start a thread.
     pub(crate) fn new(other: &Other, meter: Arc<Meter>) -> Result<Self> {
         let engine = match &other.speaker {
-            Speaker::Server { server, voice, form } => {
-                Engine::Server { api: server.api().context("`voice.other`")?, voice: voice.clone(), form: *form }
-            }
+            Speaker::Server { server, voice, form } => Engine::Server {
+                api: Box::new(server.api().context("`voice.other`")?),
+                voice: voice.clone(),
+                form: *form,
+            },
             Speaker::Program { command, deadline } => Engine::Program { command: command.clone(), deadline: *deadline },
         };
         let start = "starting the threads for speech elsewhere";
