@@ -366,11 +366,11 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
     for (settings, caption, sign) in [
         ("", "Hey Mentra, set a timer", "say “Hey Mentra”"),
         ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Okay Lantern, set a timer", "say “Okay Lantern”"),
-        // Phrases are not interpreted as markup, and a long one does not overlap the rest of the display.
+        // Of a phrase the words count, and a long one does not overlap the rest of the display.
         (
             "wake_phrases = [\"<b>listen</b> my most esteemed glasses\"]",
-            "<b>listen</b> My Most Esteemed Glasses, set a timer",
-            "say “<b>listen</b> My Most E…”",
+            "B Listen B My Most Esteemed Glasses, set a timer",
+            "say “B Listen B My Most Este…”",
         ),
         ("always_listening = true", "set a timer", "just talk"),
     ] {

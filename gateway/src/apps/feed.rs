@@ -46,8 +46,8 @@ pub enum Event {
     Battery { percent: u8, charging: bool },
     /// The glasses connected or disconnected.
     Connection { model: Arc<str>, connected: bool },
-    /// Sound that these glasses have heard in this session: PCM of 16 bits, little endian, mono, 16 kHz.
-    Audio { session: Arc<str>, pcm: Bytes },
+    /// Sound that this device has heard: PCM of 16 bits, little endian, mono, 16 kHz.
+    Audio { device: Arc<str>, pcm: Bytes },
 }
 
 /// Events that are costly to make: they are made only while a listener wants them.
@@ -109,7 +109,7 @@ pub struct Listener {
     feed: Arc<Feed>,
     events: broadcast::Receiver<Event>,
     wants: Wants,
-    /// The session whose sound is passed on, and how many bytes came from others since.
+    /// The device whose sound is passed on, and how many bytes came from others since.
     source: Option<(Arc<str>, usize)>,
 }
 
@@ -135,17 +135,17 @@ impl Listener {
 
     /// Whether an event is for this listener. The sound of one pair of glasses is: that of several makes no stream.
     fn passes(&mut self, event: &Event) -> bool {
-        let Event::Audio { session, pcm } = event else { return true };
+        let Event::Audio { device, pcm } = event else { return true };
         if !self.wants.audio {
             return false;
         }
-        let (source, others) = self.source.get_or_insert_with(|| (session.clone(), 0));
-        if source != session {
+        let (source, others) = self.source.get_or_insert_with(|| (device.clone(), 0));
+        if source != device {
             *others += pcm.len();
             if *others < OTHERS_BYTES_MAX {
                 return false;
             }
-            source.clone_from(session);
+            source.clone_from(device);
         }
         *others = 0;
         true
@@ -184,7 +184,7 @@ mod tests {
         assert!(!feed.wants_audio() && feed.wants_words());
         let mut hearing = feed.listen(Wants { audio: true, words: false, translations: false });
         assert!(feed.wants_audio());
-        let sound = || Event::Audio { session: "s".into(), pcm: Bytes::from_static(b"ab") };
+        let sound = || Event::Audio { device: "d".into(), pcm: Bytes::from_static(b"ab") };
         feed.tell(sound);
         feed.tell(|| Event::Voice(true));
         assert_eq!(plain.next().await, Event::Voice(true));
@@ -199,10 +199,10 @@ mod tests {
     async fn of_two_pairs_of_glasses_one_is_heard_until_it_is_silent_for_two_seconds() {
         let feed = Arc::new(Feed::default());
         let mut hearing = feed.listen(Wants { audio: true, ..Wants::default() });
-        let mut passed = async |session: &str, tenths: usize| {
+        let mut passed = async |device: &str, tenths: usize| {
             let mut passed = 0;
             for _ in 0..tenths {
-                feed.tell(|| Event::Audio { session: session.into(), pcm: vec![0_u8; 3_200].into() });
+                feed.tell(|| Event::Audio { device: device.into(), pcm: vec![0_u8; 3_200].into() });
                 feed.tell(|| Event::Voice(true));
                 while let Event::Audio { .. } = hearing.next().await {
                     passed += 1;

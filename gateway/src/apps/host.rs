@@ -198,9 +198,12 @@ impl Host {
         !self.tasks.snapshot(user).glasses.is_empty()
     }
 
-    /// The battery level has changed.
-    pub fn battery(&self, user: &str, percent: u8, charging: bool) {
-        self.tasks.try_tell(user, AppsMessage::Battery { percent, charging });
+    /// The battery level of a device has changed, which apps are told of the glasses that they know.
+    pub fn battery(&self, user: &str, device: &str, percent: u8, charging: bool) {
+        let glasses = self.roster.glasses_of(user);
+        if glasses.first().is_some_and(|(first, _)| first == device) {
+            self.tasks.try_tell(user, AppsMessage::Battery { percent, charging });
+        }
     }
 
     pub(super) fn next_connection(&self) -> AppConnection {

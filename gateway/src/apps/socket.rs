@@ -130,7 +130,11 @@ impl Session {
         self.leave_heard(&mut messages);
         let (reply, state) = oneshot::channel();
         self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;
-        if state.await == Ok(Some(AppState::Grace)) {
+        let may_come_back = state.await == Ok(Some(AppState::Grace));
+        if !may_come_back || end == End::Again(CHANGED) {
+            self.host.unheard.drop_photos(&self.user, &package);
+        }
+        if may_come_back {
             tracing::info!(user = self.user, package, "an app's socket was lost");
             self.host.installed.note(&self.user, &package, "socket", "lost; it may come back".to_owned());
         } else {

@@ -25,8 +25,10 @@ use crate::{
 const TOLD_MS_MAX: i64 = 5 * 60 * 1_000;
 /// Requests that are read for one app: more than it may have open.
 const READ_MAX: usize = 256;
-/// Answers that wait for a socket of one app: twice the requests of one socket. There may be a photo in each.
+/// Answers that wait for a socket of one app: twice the requests of one socket.
 const KEPT_MAX: usize = 16;
+/// How many of these may have a photo in them.
+const PHOTOS_MAX: usize = 4;
 
 /// What the app is told of a request of a run that died.
 const RESTARTED: &str = "the gateway was restarted before it was heard to its end";
@@ -48,6 +50,19 @@ struct Place {
     kept: VecDeque<Heard>,
 }
 
+impl Place {
+    /// Drops the photos that are too old, and of the others all but the latest.
+    fn drop_photos(&mut self, photos_max: usize) {
+        let photos = self.kept.iter().filter(|heard| heard.is_photo()).count();
+        let mut surplus = photos.saturating_sub(photos_max);
+        self.kept.retain(|heard| {
+            let is_surplus = heard.is_photo() && surplus > 0;
+            surplus -= usize::from(is_surplus);
+            !is_surplus && (!heard.is_photo() || heard.is_new())
+        });
+    }
+}
+
 /// Apps, by user and package.
 type Places = BTreeMap<(String, String), Place>;
 
@@ -56,6 +71,18 @@ pub(super) struct Unheard {
     store: Store,
     run: u64,
     places: Mutex<Places>,
+}
+
+impl Heard {
+    /// Whether the app may still wait for it.
+    fn is_new(&self) -> bool {
+        clock::wall_ms().saturating_sub(self.wall_ms) <= TOLD_MS_MAX
+    }
+
+    /// Only sounds are stored, by the numbers of their requests.
+    fn is_photo(&self) -> bool {
+        self.request.is_none()
+    }
 }
 
 impl Unheard {
@@ -106,7 +133,7 @@ impl Unheard {
             place.socket = Some(socket);
             mem::take(&mut place.kept)
         };
-        heard.retain(|heard| clock::wall_ms().saturating_sub(heard.wall_ms) <= TOLD_MS_MAX);
+        heard.retain(Heard::is_new);
         for request in self.take(user, package).await {
             let message = wire::audio_play_response(&request, Err(RESTARTED));
             heard.push_back(Heard { request: Some(request), message, wall_ms: clock::wall_ms() });
@@ -120,6 +147,13 @@ impl Unheard {
             place.socket.take_if(|latest| latest.same_channel(socket));
         }
         unsent.into_iter().for_each(|heard| self.keep(user, package, heard));
+    }
+
+    /// An app has been stopped, or has to be admitted anew: it gets no photos of before.
+    pub(super) fn drop_photos(&self, user: &str, package: &str) {
+        if let Some(place) = self.places().get_mut(&(user.to_owned(), package.to_owned())) {
+            place.drop_photos(0);
+        }
     }
 
     /// An app is no longer installed.
@@ -138,6 +172,8 @@ impl Unheard {
     /// Passes an answer to the app's present socket, or keeps it for the next one. An app that is gone waits for none.
     fn keep(&self, user: &str, package: &str, heard: Heard) {
         let mut places = self.places();
+        // Of apps that do not come back, too: nobody else would drop theirs.
+        places.values_mut().for_each(|place| place.drop_photos(PHOTOS_MAX));
         let Some(place) = places.get_mut(&(user.to_owned(), package.to_owned())) else {
             drop(places);
             return self.told(user, package, heard.request.as_deref());
@@ -148,6 +184,7 @@ impl Unheard {
         };
         if let Err(ToApp::Heard(heard)) = unsent {
             place.kept.push_back(heard);
+            place.drop_photos(PHOTOS_MAX);
             let oldest = if place.kept.len() > KEPT_MAX { place.kept.pop_front() } else { None };
             drop(places);
             oldest.iter().for_each(|heard| self.told(user, package, heard.request.as_deref()));
@@ -322,6 +359,30 @@ mod tests {
         told.iter().for_each(|heard| unheard.told("ann", "a.b", heard.request.as_deref()));
         store.settled().await.unwrap();
         assert_eq!(rows(&store), 1);
+    }
+
+    #[tokio::test]
+    async fn few_photos_wait_and_none_for_an_app_that_was_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let unheard = Unheard::new(Store::open(folder.path(), 16).unwrap());
+        let (first, at_first) = socket();
+        unheard.joined("ann", "a.b", first.clone()).await;
+        drop(at_first);
+        unheard.left("ann", "a.b", &first, Vec::new());
+        let photos = async |count: usize| {
+            for photo in 0..count {
+                unheard.ended("ann", "a.b", &first, None, json!(photo)).await;
+            }
+            unheard.ended("ann", "a.b", &first, Some("sound".into()), json!("sound")).await;
+        };
+        photos(PHOTOS_MAX + 2).await;
+        let told: Vec<Value> =
+            unheard.joined("ann", "a.b", first.clone()).await.into_iter().map(|heard| heard.message).collect();
+        assert_eq!(told, [json!(2), json!(3), json!(4), json!(5), json!("sound")]);
+        unheard.left("ann", "a.b", &first, Vec::new());
+        photos(2).await;
+        unheard.drop_photos("ann", "a.b");
+        assert_eq!(joined(&unheard, "ann", "a.b").await, ["sound"]);
     }
 
     #[tokio::test]

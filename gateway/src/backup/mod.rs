@@ -25,6 +25,7 @@ use crate::private::{self, sync_folder_of};
 pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
 pub(crate) use left_out::LeftOut;
 pub(crate) use manifest::Manifest;
+use manifest::gone;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use settle::{discard, discard_left, settle, unsettled};
 pub(crate) use snapshot::{Backups, Closed};
@@ -78,6 +79,7 @@ pub(crate) fn write(
     (device_keys, left_out): (bool, LeftOut),
 ) -> Result<Manifest> {
     let stage = settle::folder(data_dir);
+    let snapshot = settle::open(&stage).with_context(|| gone(settle::STAGE))?;
     let manifest = Manifest::of(&stage, device_keys, left_out)?;
     if let Some(folder) = file.parent() {
         check_room(folder, manifest.bytes()).context("there is no room for the backup")?;
@@ -86,6 +88,8 @@ pub(crate) fn write(
     part.push(".part");
     let part = Path::new(&part);
     let written = write_part(&stage, part, &manifest, passphrase).and_then(|()| {
+        // Removed meanwhile, it would have had some of its files only when the manifest was made, or none.
+        ensure!(settle::is_at(&snapshot, &stage).is_ok_and(|is| is), gone(settle::STAGE));
         if file.exists() {
             bail!("{} is there now; a file that is there is not written over", file.display());
         }

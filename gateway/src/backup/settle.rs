@@ -52,9 +52,14 @@ impl Stage {
 
     /// Whether it is still there. An erasure removes it, and then the next backup may have one in its place.
     fn is_there(&self) -> io::Result<bool> {
-        let [own, there] = [self.locked.metadata()?, fs::symlink_metadata(&self.path)?];
-        Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
+        is_at(&self.locked, &self.path)
     }
+}
+
+/// Whether this folder, which is open, is still the one at this path. While it is open no other one has its number.
+pub(super) fn is_at(folder: &File, path: &Path) -> io::Result<bool> {
+    let [own, there] = [folder.metadata()?, fs::symlink_metadata(path)?];
+    Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
 }
 
 impl Drop for Stage {
@@ -67,10 +72,15 @@ impl Drop for Stage {
     }
 }
 
-/// Locks a folder for as long as it is open; `None`: it is locked already. A symbolic link is no folder here.
+/// Locks a folder for as long as it is open; `None`: it is locked already.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
+    try_lock(open(folder)?)
+}
+
+/// Opens a folder. A symbolic link is none here.
+pub(super) fn open(folder: &Path) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
-    try_lock(OpenOptions::new().read(true).custom_flags(flags).open(folder)?)
+    OpenOptions::new().read(true).custom_flags(flags).open(folder)
 }
 
 /// Removes what there is of a snapshot, also of one in use: what is in it has to be erased.
@@ -87,11 +97,17 @@ pub(crate) fn discard(data_dir: &Path) -> Result<()> {
 /// It cannot be removed.
 pub(crate) fn discard_left(data_dir: &Path) -> Result<bool> {
     let stage = folder(data_dir);
-    // Held while it is removed. What cannot be opened as a folder, nobody has locked.
-    let locked = lock(&stage);
-    if matches!(locked, Ok(None)) {
-        return Ok(false);
-    }
+    // Held while it is removed.
+    let _locked = match lock(&stage) {
+        Ok(None) => return Ok(false),
+        Ok(locked) => locked,
+        // What is no folder, nobody has locked.
+        Err(error) if !fs::symlink_metadata(&stage).is_ok_and(|found| found.is_dir()) => {
+            tracing::debug!(%error, "no snapshot is left");
+            None
+        }
+        Err(error) => return Err(error).with_context(|| format!("locking {}", stage.display())),
+    };
     remove_folder(&stage)?;
     Ok(true)
 }

@@ -184,17 +184,18 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
     let services = &admin.services;
     // Before anything is read: an erasure that this one waits for, for minutes, may erase the same.
     let _alone = admin.eraser.running.alone().await.map_err(|error| format!("nothing was erased: {error}"))?;
-    let all = services.store.disk().conversations(&user).map_err(words)?;
-    let (count, is_last) = match id {
-        Some(id) => {
-            find(&services.store, &user, id)?;
-            (1, all.last().is_some_and(|last| last.id == id))
-        }
-        None => (all.len(), true),
+    let count = match id {
+        Some(id) => find(&services.store, &user, id).map(|_| 1)?,
+        None => services.store.disk().conversations(&user).map_err(words)?.len(),
     };
-    services.store.erase_conversations(&user, id).await.map_err(words)?;
-    if is_last {
-        services.users.tell(&user, UserInput::HistoryErased);
+    let forget = {
+        let (users, user) = (services.users.clone(), user.clone());
+        move || users.tell(&user, UserInput::HistoryErased)
+    };
+    services.store.erase_conversations(&user, id, forget.clone()).await.map_err(words)?;
+    // A task that began meanwhile has read what is erased by now.
+    if services.store.disk().latest_conversation(&user).is_ok_and(|latest| latest.is_none()) {
+        forget();
     }
     Ok(done(format!("{user}: erased {}", number_of(count, "conversation"))))
 }

@@ -26,6 +26,7 @@ const UTTERANCES_MAX: usize = 8;
 /// What apps receive from one device.
 pub(super) struct AppFeed {
     feed: Arc<Feed>,
+    device: Arc<str>,
     /// Name of the device's session. With it utterances are unique: an app's session may see several of a device's, and
     /// several devices.
     session: Arc<str>,
@@ -77,10 +78,15 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 }
 
 impl AppFeed {
-    pub(super) fn new(feed: Arc<Feed>, session: &str, model: &str, language: &'static str) -> Self {
-        let (session, model) = (session.into(), model.into());
+    pub(super) fn new(
+        feed: Arc<Feed>,
+        (device, session): (&str, &str),
+        model: &str,
+        language: &'static str,
+    ) -> Self {
+        let (device, session, model) = (device.into(), session.into(), model.into());
         let (ended, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { feed, session, model, tapped: false, followed: false, language, own: language, ended, open }
+        Self { feed, device, session, model, tapped: false, followed: false, language, own: language, ended, open }
     }
 
     /// What apps know an utterance by.
@@ -135,7 +141,7 @@ impl AppFeed {
         let pcm = ear.take_tapped();
         if !pcm.is_empty() {
             let bytes: Bytes = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-            self.feed.tell(|| Event::Audio { session: self.session.clone(), pcm: bytes });
+            self.feed.tell(|| Event::Audio { device: self.device.clone(), pcm: bytes });
         }
     }
 
@@ -256,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_not_english_is_foreign() {
-        let mut feed = AppFeed::new(Arc::new(Feed::default()), "s", "", Language::ENGLISH.code());
+        let mut feed = AppFeed::new(Arc::new(Feed::default()), ("d", "s"), "", Language::ENGLISH.code());
         assert!(!feed.is_foreign(), "until another language is detected");
         for (code, expected) in [(Some("de"), true), (Some("en"), false), (Some("it"), true), (None, false)] {
             feed.turn_to(code);
@@ -268,7 +274,7 @@ mod tests {
     async fn words_that_turn_out_to_be_none_are_ended() {
         let events = Arc::new(Feed::default());
         let mut heard = events.listen(Wants { words: true, ..Wants::default() });
-        let mut feed = AppFeed::new(events, "s", "", Language::ENGLISH.code());
+        let mut feed = AppFeed::new(events, ("d", "s"), "", Language::ENGLISH.code());
         // What is told of an utterance without any words: nothing.
         for (utterance, texts) in [(1, ["", ""]), (2, ["Thank", ""]), (3, ["Thank", "Thank you."])] {
             feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });

@@ -110,7 +110,12 @@ impl Session {
             turns: TurnRecords::new(&id, link.transport),
             typed: TypedRequest::new(link.answered.take()),
             user: SessionUser::new(record.user, lease, user),
-            app_feed: AppFeed::new(feed, &services.admission.name_of(number), &hello.model, spoken.language().code()),
+            app_feed: AppFeed::new(
+                feed,
+                (&id, &services.admission.name_of(number)),
+                &hello.model,
+                spoken.language().code(),
+            ),
             translations: Translations::default(),
             services,
             id,

@@ -125,7 +125,7 @@ impl Session {
                 self.tell_status();
                 if battery.percent <= 100 {
                     self.app_feed.battery(battery.percent, battery.charging);
-                    self.services.apps.battery(&self.user.name, battery.percent, battery.charging);
+                    self.services.apps.battery(&self.user.name, &self.id, battery.percent, battery.charging);
                 }
             }
             Up::Connection(connection) => self.connection(connection.link),

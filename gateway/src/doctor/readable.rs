@@ -15,8 +15,12 @@ use crate::{
     speech::elsewhere::settings::{KeyPlace, Speaker},
 };
 
-/// Before others may read a file with settings: a packaged gateway's user exists only while it runs, so that no file can be given
-/// to it or its group.
+/// Before others may read the configuration: a packaged gateway's user exists only while it runs, so that no file can be given to
+/// it or its group.
+const WITHOUT_KEYS: &str = "take the secrets out of it, if there are any (`lorgnette login` or `key_env` for the key of a model, `${NAME}` \
+                            for a value of `code.secrets`; headers and addresses are used as they are written); then";
+
+/// The same for the MCP servers' file.
 const WITHOUT_SECRETS: &str = "write the secrets in it, if there are any, as `${NAME}`, with NAME=VALUE in the gateway's environment \
                                (/etc/lorgnette/environment has that of a packaged one); then";
 
@@ -27,8 +31,9 @@ const KEYS_ELSEWHERE: &str = "keep the key with `lorgnette login`, or in a varia
 /// What a file has in it, which says how its user may come to read it.
 #[derive(Clone, Copy)]
 enum Content {
-    /// The configuration, or the MCP servers' file. There may be secrets between the settings.
-    Settings,
+    /// There may be secrets between the settings, here and in the next one.
+    Configuration,
+    McpServers,
     Model,
     Key,
 }
@@ -59,13 +64,15 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
             format!("move it out of {}, to a place where all may read, such as /etc/lorgnette", path.display())
         };
         let remedy = match content {
-            Content::Settings => format!("{WITHOUT_SECRETS} {open}"),
+            Content::Configuration => format!("{WITHOUT_KEYS} {open}"),
+            Content::McpServers => format!("{WITHOUT_SECRETS} {open}"),
             Content::Model => open,
             Content::Key => KEYS_ELSEWHERE.to_owned(),
         };
         findings.add(Level::Warning, "rights", what, remedy);
     };
-    settings_files(config).iter().for_each(|file| tell(file, Content::Settings));
+    config.file.iter().for_each(|file| tell(file, Content::Configuration));
+    mcp_file(config).iter().for_each(|file| tell(file, Content::McpServers));
     model_files(config).iter().for_each(|file| tell(file, Content::Model));
     key_files(config).iter().for_each(|file| tell(file, Content::Key));
     if is_fine {
@@ -75,10 +82,9 @@ fn judge(config: &Config, user: &User, findings: &mut Findings) {
     }
 }
 
-fn settings_files(config: &Config) -> Vec<PathBuf> {
+fn mcp_file(config: &Config) -> Option<PathBuf> {
     let folder = config.folder.as_deref().unwrap_or(Path::new(""));
-    let servers = config.mcp.file.as_ref().map(|file| folder.join(file));
-    config.file.iter().cloned().chain(servers).collect()
+    config.mcp.file.as_ref().map(|file| folder.join(file))
 }
 
 fn model_files(config: &Config) -> Vec<PathBuf> {

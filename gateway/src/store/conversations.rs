@@ -217,6 +217,8 @@ impl Disk {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
     use super::*;
     use crate::store::{Store, Write};
 
@@ -285,7 +287,7 @@ mod tests {
             store.write(say(4, &["d"])),
             store.write(begin),
             store.write(say(6, &["e"])),
-            store.erase_conversations("ann", Some(2))
+            store.erase_conversations("ann", Some(2), || ())
         );
         assert!(added.is_ok() && begun.is_ok() && other.is_ok() && erased.is_ok());
         let kept = |user: &str| -> Vec<String> {
@@ -296,11 +298,11 @@ mod tests {
         assert_eq!(all.iter().map(|one| (one.id, one.messages)).collect::<Vec<_>>(), [(1, 2), (3, 1)]);
         assert_eq!(texts(&store, &all[1]), ["e"]);
         // One that is not there has no messages.
-        store.erase_conversations("ann", Some(2)).await.unwrap();
+        store.erase_conversations("ann", Some(2), || ()).await.unwrap();
         assert_eq!(kept("ann"), ["a", "b", "e"]);
         let (messages, title) = (vec![MessageRecord { wall_ms: 7, json: "of bob".into() }], String::new());
         store.write(Write::AppendMessages { user: "bob".into(), messages, title }).await.unwrap();
-        store.erase_conversations("ann", None).await.unwrap();
+        store.erase_conversations("ann", None, || ()).await.unwrap();
         assert!(kept("ann").is_empty() && store.disk().conversations("ann").unwrap().is_empty());
         assert_eq!(kept("bob"), ["of bob"]);
     }
@@ -314,8 +316,11 @@ mod tests {
         store.write(say(3, &["b"])).await.unwrap();
         // Of the conversation that is erased: it arrives while the copy is made.
         let summary = Write::PutSummary { user: "ann".into(), text: "of b".into(), behind: 0 };
-        let (erased, summed) = tokio::join!(store.erase_conversations("ann", Some(2)), store.write(summary));
+        let (forgotten, at_once) = oneshot::channel();
+        let forget = move || drop(forgotten.send(()));
+        let (erased, summed) = tokio::join!(store.erase_conversations("ann", Some(2), forget), store.write(summary));
         erased.unwrap();
+        at_once.await.expect("it is the current one");
         assert_eq!(summed.unwrap(), 0, "there is nothing to sum up");
         assert_eq!(store.disk().latest_conversation("ann").unwrap(), None);
         store.write(say(4, &["c"])).await.unwrap();
@@ -326,7 +331,7 @@ mod tests {
         assert_eq!((three.id, three.title.as_str(), texts(&store, three)), (3, "c", vec!["c".into(), "d".into()]));
         assert_eq!(store.disk().latest_conversation("ann").unwrap().as_ref(), Some(three));
         // An older one that is erased changes nothing for the current one.
-        store.erase_conversations("ann", Some(1)).await.unwrap();
+        store.erase_conversations("ann", Some(1), || unreachable!("an older one")).await.unwrap();
         store.write(say(6, &["e"])).await.unwrap();
         let all = store.disk().conversations("ann").unwrap();
         assert_eq!(all.iter().map(|one| (one.id, one.messages)).collect::<Vec<_>>(), [(3, 3)]);

@@ -263,13 +263,26 @@ impl Store {
     }
 
     /// Erases a user's conversation of this number with its messages, in the same way; without a number, all of them. What
-    /// was submitted before belongs to it.
+    /// was submitted before belongs to it. `forget` is called if it is the current one, when the erasure begins: what is
+    /// submitted from then on is no part of it, and must not be made of it.
     ///
     /// # Errors
     /// The old file is still in place.
-    pub async fn erase_conversations(&self, user: &str, id: Option<u64>) -> Result<(), Error> {
+    pub async fn erase_conversations(
+        &self,
+        user: &str,
+        id: Option<u64>,
+        forget: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
         let user = user.to_owned();
-        self.erase_found(move |disk| conversations::scope(disk, user, id)).await
+        let found = move |disk: &Disk| {
+            let latest = disk.latest_conversation(&user)?;
+            if id.is_none() || latest.is_some_and(|latest| Some(latest.id) == id) {
+                forget();
+            }
+            conversations::scope(disk, user, id)
+        };
+        self.erase_found(found).await
     }
 
     async fn erase_found(

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use device_protocol::{Class, GoodbyeReason, RejectCode, auth, limits, peek};
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -24,6 +24,9 @@ const IDLE_MS_MAX: u32 = limits::HEARTBEATS_MISSED_MAX * limits::HEARTBEAT_MS_MA
 /// Datagrams overtake the control stream there.
 const DATAGRAMS_WAITING_BYTES: usize = 1_500;
 
+/// How long a packet of sound waits for a free stream, in milliseconds: that the peer lets another one be open takes a round
+/// trip, and sound is sent further ahead than that.
+const STREAM_MS_MAX: u64 = 300;
 /// How long a peer whose transport has the last frame may take to read it and close by itself, in milliseconds: some
 /// peers discard unread data when the connection closes.
 const LINGER_MS: u64 = 100;
@@ -213,7 +216,7 @@ pub(crate) fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
 }
 
 async fn write(connection: Connection, mut control: SendStream, mut frames: Outbound) {
-    let mut close = None;
+    let (mut close, mut starved) = (None, false);
     while close.is_none()
         && let Some(bytes) = frames.recv().await
     {
@@ -224,7 +227,7 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: Outb
         } else if connection.max_datagram_size().is_some_and(|max| bytes.len() <= max) {
             timeout(Duration::from_millis(WRITE_MS_MAX), connection.send_datagram_wait(bytes)).await.map(|r| r.is_ok())
         } else {
-            timeout(Duration::from_millis(WRITE_MS_MAX), write_one(&connection, bytes)).await
+            timeout(Duration::from_millis(WRITE_MS_MAX), write_one(&connection, bytes, &mut starved)).await
         };
         match sent {
             Ok(true) => {}
@@ -253,11 +256,14 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: Outb
 }
 
 /// Sends one packet of sound on a stream of its own, or drops it where the peer lets no more be open: what is shown must not wait behind
-/// it. `false`: the connection has ended.
-async fn write_one(connection: &Connection, bytes: Bytes) -> bool {
-    match connection.open_uni().now_or_never() {
-        None => true,
-        Some(Err(_)) => false,
-        Some(Ok(mut stream)) => stream.write_chunk(bytes).await.is_ok() && stream.finish().is_ok(),
+/// it. The first such packet waits for [`STREAM_MS_MAX`], and those behind it not at all. `false`: the connection has ended.
+async fn write_one(connection: &Connection, bytes: Bytes, starved: &mut bool) -> bool {
+    let wait_ms = if *starved { 0 } else { STREAM_MS_MAX };
+    let opened = timeout(Duration::from_millis(wait_ms), connection.open_uni()).await;
+    *starved = opened.is_err();
+    match opened {
+        Err(_elapsed) => true,
+        Ok(Err(_)) => false,
+        Ok(Ok(mut stream)) => stream.write_chunk(bytes).await.is_ok() && stream.finish().is_ok(),
     }
 }

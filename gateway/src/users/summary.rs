@@ -1,6 +1,6 @@
 //! Summaries of old turns of a conversation, by the model that answers: a separate request, for which no wearer waits.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use chat_models::{ChatModel, Request};
 use gateway_core::{
@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 
+/// How long a request that was given up may take to end.
+const CANCELLED_MAX: Duration = Duration::from_secs(1);
 /// Events that may be queued.
 const EVENTS_MAX: usize = 64;
 
@@ -62,9 +64,16 @@ pub(super) async fn summarise(
         }
         None
     };
-    let both = async { tokio::join!(asking, reading).1 };
-    let ended = timeout(wait, both).await.ok().flatten();
-    cancel.cancel();
+    let ended = {
+        let mut both = pin!(async { tokio::join!(asking, reading).1 });
+        let ended = timeout(wait, both.as_mut()).await.ok().flatten();
+        cancel.cancel();
+        if ended.is_none() {
+            // Not dropped at once: how it ends is counted.
+            drop(timeout(CANCELLED_MAX, both).await);
+        }
+        ended
+    };
     match ended {
         Some(Ok(usage)) => Summed { text: Some(text).filter(|text| !text.trim().is_empty()), usage },
         // A provider that rejects the request uses nothing.

@@ -102,8 +102,8 @@ async fn an_app_that_sends_too_many_bytes_is_closed_and_told() {
     for text in [false, true] {
         let stage = Stage::new().await;
         let mut socket = stage.run().await;
-        // Each frame may be as large, and there are few of them.
-        for _ in 0..10 {
+        // Each frame may be as large. They are sent until no more are taken: how fast the gateway reads is its own affair.
+        loop {
             let sent = match text {
                 true => socket.send_text(format!("{{\"type\":\"{}\"}}", "x".repeat(1_000_000))).await,
                 false => socket.try_bytes(vec![7; 1_000_000]).await,
@@ -141,6 +141,7 @@ async fn strangers_do_not_fill_the_log() {
     assert!(status.success(), "{status}");
     for line in ["an app's socket was refused", "a new device waits for pairing"] {
         let count = log.iter().filter(|logged| logged.contains(line)).count();
-        assert!((1..STRANGERS).contains(&count), "{count} times: {line}");
+        let left_out = log.iter().any(|logged| logged.contains(line) && !logged.contains("left_out=0"));
+        assert!(count > 0 && (count < STRANGERS || left_out), "{count} times: {line}");
     }
 }

@@ -334,7 +334,7 @@ mod tests {
     use super::super::{language::Language, utterance::Utterance};
     use super::*;
 
-    /// A Wednesday.
+    /// Times of a day that is a Wednesday.
     fn at(hour: i8, minute: i8) -> Zoned {
         jiff::civil::date(2026, 5, 13).at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).expect("a time")
     }

@@ -67,7 +67,7 @@ impl Conversation {
 
     /// Whether a notice stands that can only be read: it counts as said at once, and the next one would replace it.
     fn is_notice_being_read(&self) -> bool {
-        !self.cx.speaker && self.cx.is_claimed(Priority::Notice)
+        self.notice_only_read && self.cx.is_claimed(Priority::Notice)
     }
 
     /// Has something said once nobody has the floor. Of too many the oldest are left out.

@@ -347,7 +347,10 @@ impl Conversation {
                 self.agent.complete(&mut self.cx, &ended.heard);
                 self.floor.answer_heard(&mut self.cx, ended.asks);
             }
-            Purpose::Notice { id } => self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART }),
+            Purpose::Notice { id } => {
+                self.notice_only_read = ended.only_read;
+                self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART });
+            }
             Purpose::Aside => self.floor.question_heard(&mut self.cx),
             Purpose::Question => {}
         }

@@ -68,6 +68,8 @@ pub struct Conversation {
     photo_lost_us: Option<u64>,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<AnnouncementId>,
+    /// Whether the last notice could only be read.
+    notice_only_read: bool,
     /// A question for consent was cut off by a voice, of which it is not known yet what it says.
     cut_question: bool,
     /// The talk button, while it is held.
@@ -103,6 +105,7 @@ impl Conversation {
             afterwards: VecDeque::new(),
             photo_lost_us: None,
             cut_notice: None,
+            notice_only_read: false,
             cut_question: false,
             held: None,
             muted: false,

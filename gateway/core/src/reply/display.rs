@@ -36,6 +36,10 @@ pub(crate) struct AnswerDisplay {
     taken: bool,
     /// Something is said between the pages of a complete answer, which go on.
     between: bool,
+    /// Whether the page was, or may have been, covered by something else.
+    covered: bool,
+    /// The reading time of the page, in milliseconds.
+    read_ms: u32,
     /// Suggestions of what the wearer may say next.
     follow_ups: Vec<String>,
 }
@@ -56,6 +60,7 @@ impl AnswerDisplay {
         self.whole = false;
         self.taken = false;
         self.between = false;
+        self.covered = false;
         self.follow_ups.clear();
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
@@ -65,10 +70,16 @@ impl AnswerDisplay {
     pub(super) fn begin_between(&mut self, cx: &mut Context) {
         if self.is_paging(cx) {
             self.between = true;
+            self.covered = true;
             self.taken = true;
         } else {
             self.begin(cx, None);
         }
+    }
+
+    /// Whether what is said now stands between the pages of an answer.
+    pub(super) fn is_between(&self) -> bool {
+        self.between
     }
 
     /// Whether further pages of an answer are to come.
@@ -114,9 +125,10 @@ impl AnswerDisplay {
     }
 
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
-        if cx.is_claimed(Priority::Notice) || cx.is_claimed(Priority::Approval) {
-            // This page is covered: it comes back and is read to its end first.
-            return cx.arm(Timer::PageDue, PAGE_MS_MIN);
+        let is_covered = cx.is_claimed(Priority::Notice) || cx.is_claimed(Priority::Approval);
+        // A page that was covered comes back, and is read to its end first.
+        if core::mem::replace(&mut self.covered, is_covered) || is_covered {
+            return cx.arm(Timer::PageDue, if is_covered { PAGE_MS_MIN } else { self.read_ms });
         }
         self.page += 1;
         self.draw(cx);
@@ -151,11 +163,11 @@ impl AnswerDisplay {
         }
         self.taken = keeps;
         self.dirty = false;
-        if keeps {
-            // Nor do further pages of the words replace it.
-            cx.disarm(Timer::DisplayDue);
-            cx.disarm(Timer::PageDue);
-        }
+        // Further pages of the words before it do not replace it either; words behind it begin anew.
+        cx.disarm(Timer::DisplayDue);
+        cx.disarm(Timer::PageDue);
+        self.answer.clear();
+        self.page = 0;
         self.put(cx, content, priority, duration_ms);
     }
 
@@ -198,8 +210,8 @@ impl AnswerDisplay {
         }
         let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         if more && !cx.armed(Timer::PageDue) {
-            let read_ms = chars.saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN);
-            cx.arm(Timer::PageDue, read_ms);
+            self.read_ms = chars.saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN);
+            cx.arm(Timer::PageDue, self.read_ms);
         }
         let duration_ms = (self.whole && !more).then(|| stands_ms(chars));
         self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);

@@ -39,6 +39,8 @@ pub(crate) struct Ended {
     pub(crate) part: f32,
     /// Whether it ends in a question.
     pub(crate) asks: bool,
+    /// Whether it could only be read: nothing of it was played.
+    pub(crate) only_read: bool,
 }
 
 /// What is being said and shown as the answer of a turn, and how much of it was heard.
@@ -294,8 +296,15 @@ impl Reply {
 
     /// Stops for good and removes the answer from the display; pages of one that is complete, too.
     pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
-        if self.playout.is_some() || self.display.is_paging(cx) {
-            self.display.clear(cx);
+        match &self.playout {
+            // The pages around it go on.
+            Some(playout) if self.display.is_between() => {
+                if matches!(playout.purpose, Purpose::Notice { .. }) {
+                    cx.release(Priority::Notice);
+                }
+            }
+            None if !self.display.is_paging(cx) => {}
+            _ => self.display.clear(cx),
         }
         self.playout.as_ref()?;
         self.pause(cx);
@@ -321,11 +330,11 @@ impl Reply {
 
     fn end(&mut self) -> Option<Ended> {
         let playout = self.playout.take()?;
-        let (text, asks) = (playout.text(), playout.asks());
+        let (text, asks, only_read) = (playout.text(), playout.asks(), playout.is_only_read());
         if playout.purpose == Purpose::Answer && !text.is_empty() {
             self.last_answer = text;
         }
         self.last_spoken = playout.spoken();
-        Some(Ended { heard: playout.heard(), part: playout.heard_part(), asks, purpose: playout.purpose })
+        Some(Ended { heard: playout.heard(), part: playout.heard_part(), asks, only_read, purpose: playout.purpose })
     }
 }

@@ -56,6 +56,7 @@ pub(super) struct Playout {
     heard_marked: bool,
     /// Whether the wearer can read what cannot be said.
     pub(super) readable: bool,
+    has_speaker: bool,
     /// The device has stopped the sound by itself: nothing more of it is said.
     pub(super) is_silenced: bool,
 }
@@ -77,6 +78,7 @@ impl Playout {
             begun: false,
             heard_marked: false,
             readable: cx.display.is_some(),
+            has_speaker: cx.speaker,
             is_silenced: false,
         }
     }
@@ -308,6 +310,12 @@ impl Playout {
     /// Whether any of a question has been played, or whether it can only be read.
     pub(super) fn heard_question(&self, id: u64) -> bool {
         self.clauses.iter().any(|clause| clause.kind == Kind::Question(id) && clause.is_heard(self.readable))
+    }
+
+    /// Whether it can only be read: there is no speaker, or nothing was played.
+    pub(super) fn is_only_read(&self) -> bool {
+        let is_silent = !self.has_speaker || self.clauses.iter().all(|clause| clause.state == State::Failed);
+        self.readable && is_silent
     }
 
     /// How much of the answer was heard.

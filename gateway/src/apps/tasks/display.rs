@@ -1,6 +1,6 @@
 //! What glasses show of their user's apps, and what apps are told about the glasses.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::PoisonError};
 
 use gateway_core::{
     input::{AppInput, Input},
@@ -61,8 +61,13 @@ impl Task {
             self.tell_all(&[state_update(json!({"connected": false}), false, wire::time(clock::wall_ms()))]);
         }
         let others = self.common().roster.glasses_of(&self.user);
-        if let Some(glasses) = others.iter().find_map(|(device, _)| self.glasses.get(device)) {
+        let remaining = others.iter().find_map(|(device, present)| Some((self.glasses.get(device)?, present)));
+        if let Some((glasses, present)) = remaining {
             self.describe(glasses);
+            let status = present.status.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(percent) = status.battery_percent {
+                self.battery(percent, status.charging.unwrap_or_default());
+            }
         }
     }
 
