@@ -13,6 +13,9 @@ use crate::{
     spoken,
 };
 
+/// Words of a length of a single unit: "ten minute".
+const LENGTH_WORDS: usize = 2;
+
 /// The user's timers, the next one first.
 pub(super) async fn timers(context: &RunContext) -> Result<Vec<OpenEntry>, Refusal> {
     entries(context, ScheduleKind::is_timer).await
@@ -121,11 +124,12 @@ pub(super) fn timer_of_length(timers: &[OpenEntry], seconds: u64) -> Choice<Open
 }
 
 /// Timers that are called by this name, with or without the word "timer". One without a name is called by its length as
-/// [`timer_name`] writes it, and by nothing less: "30 minute" is another length than "1 hour 30 minute".
+/// [`timer_name`] writes it. "Hour" is enough for "one hour", but "30 minute" is another length than "1 hour 30 minute".
 pub(super) fn timer_called(timers: &[OpenEntry], name: &str) -> Choice<OpenEntry> {
     let query = spelled(name);
     let called = timers.iter().map(|open| (spelled(&timer_name(&open.entry)), open));
-    let called = called.filter(|(name, open)| has_name(&open.entry) || matching::same(name, &query));
+    let may_be_part = |name: &str, open: &OpenEntry| has_name(&open.entry) || name.split(' ').count() <= LENGTH_WORDS;
+    let called = called.filter(|(name, open)| may_be_part(name, open) || matching::same(name, &query));
     match matching::choose(called.collect(), &query, |(name, _)| name.as_str()) {
         Choice::None => Choice::None,
         Choice::One((_, open)) => Choice::One(open.clone()),

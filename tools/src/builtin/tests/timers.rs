@@ -88,6 +88,25 @@ async fn a_timer_is_cancelled_by_the_length_that_it_was_set_with_and_by_no_part_
 }
 
 #[tokio::test]
+async fn a_length_of_one_unit_is_found_by_a_part_of_it() {
+    let fixture = Fixture::usual();
+    for seconds in [3_600, 5_400, 60, 600] {
+        fixture.say("timer.set", json!({"seconds": seconds})).await;
+    }
+    let result = fixture.run("timer.cancel", json!({"name": "minute"})).await;
+    assert_eq!(result.say.as_deref(), Some("Which one: the one minute timer or the ten minute timer?"));
+    for (name, lengths) in
+        [("hour", [60_000, 600_000, 5_400_000].as_slice()), ("ten", &[60_000, 5_400_000]), ("minute", &[5_400_000])]
+    {
+        assert_eq!(fixture.say("timer.cancel", json!({"name": name})).await, "Timer cancelled.", "{name}");
+        let mut left: Vec<_> =
+            fixture.world.entries.lock().unwrap().iter().filter_map(|(_, entry)| entry.duration_ms).collect();
+        left.sort_unstable();
+        assert_eq!(left, lengths, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_length_is_confirmed_to_the_second() {
     let fixture = Fixture::usual();
     let say = fixture.say("timer.set", json!({"seconds": 3_630})).await;
