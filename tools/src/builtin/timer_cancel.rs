@@ -40,10 +40,11 @@ impl Tool for TimerCancel {
                 "(turn|switch) (the|my) timer off",
                 "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {name:name} timer",
                 "(turn|switch) (the|my) {name:name} timer off",
-                "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {seconds:duration} timer",
+                // Without "abort", which "about" resembles: a length is evidence enough for "what about the ten minute timer".
+                "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss) (the|my) {seconds:duration} timer",
                 "(turn|switch) (the|my) {seconds:duration} timer off",
                 "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (called|named|for) [the|my] {name:name}",
-                "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (of|for) {seconds:duration}",
+                "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss) (the|my) timer (of|for) {seconds:duration}",
             ],
             guidance: None,
             flags: CHANGES,

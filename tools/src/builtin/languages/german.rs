@@ -67,7 +67,8 @@ pub(super) const TABLE: Table = &[
             "(stopp|stoppe|lösch|lösche|beende|beend|entferne|cancel) (den|meinen) timer (von|über|auf|für) {seconds:duration}",
             "(brich|breche) (den|meinen) {seconds:duration} timer ab",
             "(brich|breche) (den|meinen) timer (von|über|auf|für) {seconds:duration} ab",
-            "[den] {seconds:duration} timer (stoppen|abbrechen|löschen|beenden)",
+            // Without "abbrechen" and "beenden", which the participles of "ist der zehn Minuten Timer beendet" resemble.
+            "[den] {seconds:duration} timer (stoppen|löschen)",
             "(stopp|stoppe|lösch|lösche|beende|beend|entferne) den timer (für|namens) [die|den|das] {name:name}",
             "(brich|breche|schalte|schalt|mach|stell|stelle) den timer (für|namens) [die|den|das] {name:name} (ab|aus)",
         ],
