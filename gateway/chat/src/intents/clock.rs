@@ -6,19 +6,18 @@
 //! belong to the night before: "tomorrow night at one" is of the day after.
 
 use jiff::{
-    SignedDuration, ToSpan, Zoned,
+    Span, ToSpan, Zoned,
     civil::{Date, DateTime, Time},
 };
 
 use super::{
-    date, duration,
+    date,
+    duration::{self, Length},
     language::{DayPart, Half, Whence},
     utterance::View,
     words::Kind,
 };
 
-/// Seconds of a day without a clock change.
-const DAY_S: i64 = 86_400;
 /// The hour at which a night is over.
 const MORNING: i8 = 6;
 
@@ -42,8 +41,8 @@ pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
     let now = &view.utterance.now;
     let format = |when: DateTime| when.strftime("%Y-%m-%dT%H:%M").to_string();
     if let Some(ahead) = view.any_phrase(at, view.language().length.ahead) {
-        let spans = duration::read(view, ahead).into_iter();
-        let later: Vec<_> = spans.filter_map(|(end, seconds)| Some((end, format(later(now, seconds)?)))).collect();
+        let lengths = duration::lengths(view, ahead).into_iter();
+        let later: Vec<_> = lengths.filter_map(|(end, length)| Some((end, format(later(now, length)?)))).collect();
         if !later.is_empty() {
             return later;
         }
@@ -51,12 +50,9 @@ pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
     plans(view, at).into_iter().filter_map(|(end, plan)| Some((end, format(plan.resolve(now.datetime())?)))).collect()
 }
 
-/// The local time so much later. Hours are counted over a clock change; whole days keep the time of day.
-fn later(now: &Zoned, seconds: i64) -> Option<DateTime> {
-    let span = SignedDuration::from_secs(seconds);
-    if seconds % DAY_S == 0 {
-        return now.datetime().checked_add(span).ok();
-    }
+/// The local time so much later. Days keep the time of day; then hours, even 24 of them, are counted over a clock change.
+fn later(now: &Zoned, length: Length) -> Option<DateTime> {
+    let span = Span::new().try_days(length.days).ok()?.try_seconds(length.seconds).ok()?;
     now.checked_add(span).ok().map(|later| later.datetime())
 }
 

@@ -2,15 +2,35 @@
 
 use super::utterance::View;
 
+/// Seconds of a day without a clock change.
+const DAY_S: f64 = 86_400.0;
+
+/// A length of time as it was said: "two days" end at the same time of day, "48 hours" may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Length {
+    /// Whole days of what was said in days and weeks.
+    pub days: i64,
+    /// Seconds of the rest.
+    pub seconds: i64,
+}
+
 /// One past the last word, and whole seconds, for every reading that starts at `at`, including the shorter ones, since
 /// the following words may belong to something else.
 pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
+    let all = |length: Length| length.days * DAY_S as i64 + length.seconds;
+    lengths(view, at).into_iter().map(|(end, length)| (end, all(length))).collect()
+}
+
+/// The same with the days apart.
+pub(super) fn lengths(view: View<'_>, at: usize) -> Vec<(usize, Length)> {
     let words = &view.language().length;
     let mut out = Vec::new();
     let Some((mut end, mut seconds, mut unit)) = part(view, at) else {
         return out;
     };
-    push(&mut out, end, seconds);
+    let of_days = |more: f64, unit: f64| if unit >= DAY_S { more } else { 0.0 };
+    let mut dated = of_days(seconds, unit);
+    push(&mut out, end, seconds, dated);
     loop {
         let after_and = end + usize::from(words.and.contains(&view.text(end)));
         // "an hour and a half"
@@ -18,15 +38,15 @@ pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
             && unit_seconds(view, next).is_none()
             && after_and > end
         {
-            (end, seconds) = (next, seconds + unit * share);
-            push(&mut out, end, seconds);
+            (end, seconds, dated) = (next, seconds + unit * share, dated + of_days(unit * share, unit));
+            push(&mut out, end, seconds, dated);
             break;
         }
         if let Some((next, more, smaller)) = part(view, after_and)
             && smaller < unit
         {
-            (end, seconds, unit) = (next, seconds + more, smaller);
-            push(&mut out, end, seconds);
+            (end, seconds, unit, dated) = (next, seconds + more, smaller, dated + of_days(more, smaller));
+            push(&mut out, end, seconds, dated);
             continue;
         }
         // "1 hour 20": a bare number counts the next smaller unit.
@@ -36,7 +56,7 @@ pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
             _ => break,
         };
         if let Some((next, count)) = view.integer(after_and, 1..=59) {
-            push(&mut out, next, seconds + count as f64 * smaller);
+            push(&mut out, next, seconds + count as f64 * smaller, dated);
         }
         break;
     }
@@ -44,10 +64,12 @@ pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
     out
 }
 
-fn push(out: &mut Vec<(usize, i64)>, end: usize, seconds: f64) {
+/// A reading of so many seconds, of which those in `dated` were said in days and weeks.
+fn push(out: &mut Vec<(usize, Length)>, end: usize, seconds: f64, dated: f64) {
     // A year is far beyond any timer and far below any overflow.
     if (0.5..=3.2e7).contains(&seconds) {
-        out.push((end, seconds.round() as i64));
+        let days = (dated / DAY_S).floor();
+        out.push((end, Length { days: days as i64, seconds: (seconds - days * DAY_S).round() as i64 }));
     }
 }
 
@@ -118,6 +140,18 @@ mod tests {
             let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());
             let read = read(utterance.view(usize::MAX), 0);
             assert_eq!(read.first(), Some(&(utterance.words.len(), expected)), "{source}");
+        }
+        for (source, days, seconds) in [
+            ("24 hours", 0, 86_400),
+            ("two days", 2, 0),
+            ("half a day", 0, 43_200),
+            ("a week and a half", 10, 43_200),
+            ("one week, two days and three hours", 9, 10_800),
+            ("1 hour 20", 0, 4_800),
+        ] {
+            let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());
+            let read = lengths(utterance.view(usize::MAX), 0);
+            assert_eq!(read.first(), Some(&(utterance.words.len(), Length { days, seconds })), "{source}");
         }
         for source in ["minutes", "ten", "half", "½", "1⅓ hours", "⅔ hour", "0 minutes", "9999999 weeks", ""] {
             let utterance = Utterance::new(source, jiff::Zoned::default(), Language::english());

@@ -357,6 +357,8 @@ mod tests {
             ("Call a taxi in ten minutes.", "2026-03-08T01:40"),
             ("Call a taxi in two hours.", "2026-03-08T04:30"),
             ("Call a taxi in two days.", "2026-03-10T01:30"),
+            ("Call a taxi in 24 hours.", "2026-03-09T02:30"),
+            ("Call a taxi in one day and two hours.", "2026-03-09T03:30"),
             ("Call a taxi at five.", "2026-03-08T05:00"),
         ] {
             let request = Request {
