@@ -6,24 +6,21 @@ use super::{Failed, Sound, SoundForm, Transcript};
 
 /// Longest text of one utterance: 30 s of fast speech have some 600 bytes in Latin letters.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Content types of sound files.
-const FILE_TYPES: [&str; 13] = [
-    "application/ogg",
-    "audio/aac",
-    "audio/flac",
-    "audio/mp3",
-    "audio/mpeg",
-    "audio/ogg",
-    "audio/opus",
-    "audio/vnd.wave",
-    "audio/wav",
-    "audio/wave",
-    "audio/webm",
-    "audio/x-flac",
-    "audio/x-wav",
+/// Content types of bare samples. Others, which are many, are files.
+const SAMPLE_TYPES: [&str; 8] = [
+    "",
+    "application/octet-stream",
+    "audio/l16",
+    "audio/pcm",
+    "audio/raw",
+    "audio/x-l16",
+    "audio/x-pcm",
+    "audio/x-raw",
 ];
 /// The first bytes of sound files. An MP3 file without a tag has none: it begins as samples may.
 const FILE_MAGICS: [&[u8]; 4] = [b"RIFF", b"ID3", b"OggS", b"fLaC"];
+/// What an MP4 file has behind the four bytes of its first length.
+const MP4_MAGIC: &[u8] = b"ftyp";
 
 /// An answer to `audio/transcriptions`: `{"text": "…", "language": "…"}`, of which the language may be absent. Other fields, such as
 /// times of words, are ignored.
@@ -43,8 +40,8 @@ pub(super) fn transcript(body: &[u8]) -> Result<Transcript, Failed> {
     Ok(Transcript { text, language })
 }
 
-/// The sound of an answer to `audio/speech`, of which samples were asked for, or a file. Samples are only what nothing says is a
-/// file: one that is played as samples is noise at full scale.
+/// The sound of an answer to `audio/speech`, of which samples were asked for, or a file. Samples are only what has their type, or
+/// none, and does not begin as a file: one that is played as samples is noise at full scale.
 pub(super) fn sound(form: SoundForm, content_type: &str, body: Vec<u8>) -> Result<Sound, Failed> {
     // An error with status 200, or a page of a proxy, would be heard as noise.
     if content_type.starts_with("text/") || content_type.contains("json") {
@@ -54,7 +51,9 @@ pub(super) fn sound(form: SoundForm, content_type: &str, body: Vec<u8>) -> Resul
         return Err(Failed::Answer("is empty"));
     }
     let kind = content_type.split(';').next().unwrap_or_default().trim_end();
-    let is_file = FILE_TYPES.contains(&kind) || FILE_MAGICS.iter().any(|magic| body.starts_with(magic));
+    let is_mp4 = body.get(4..).is_some_and(|rest| rest.starts_with(MP4_MAGIC));
+    let begins_as_file = is_mp4 || FILE_MAGICS.iter().any(|magic| body.starts_with(magic));
+    let is_file = !SAMPLE_TYPES.contains(&kind) || begins_as_file;
     Ok(if form == SoundForm::Pcm && !is_file { Sound::Samples(body) } else { Sound::File(body) })
 }
 
@@ -99,6 +98,12 @@ mod tests {
             (SoundForm::Pcm, "application/octet-stream", b"\xff\xfb\x00\x00", false),
             (SoundForm::Pcm, "audio/mpeg", b"\xff\xfb\x00\x00", true),
             (SoundForm::Pcm, "audio/ogg; codecs=opus", b"\x01\x02", true),
+            (SoundForm::Pcm, "audio/l16; rate=24000; channels=1", b"\x01\x02", false),
+            (SoundForm::Pcm, "audio/x-raw", b"\x01\x02", false),
+            (SoundForm::Pcm, "audio/mp4", b"\x01\x02", true),
+            (SoundForm::Pcm, "audio/x-m4a", b"\x01\x02", true),
+            (SoundForm::Pcm, "audio/mpeg3", b"\x01\x02", true),
+            (SoundForm::Pcm, "application/octet-stream", b"\0\0\0\x20ftypM4A ", true),
             (SoundForm::Pcm, "audio/pcm", b"RIFF", true),
             (SoundForm::Pcm, "", b"ID3\x04", true),
             (SoundForm::Pcm, "application/octet-stream", b"OggS", true),
