@@ -23,6 +23,8 @@ struct Words {
     whole: &'static [&'static str],
     /// Beginnings that need to be told what to translate.
     begin: &'static [&'static str],
+    /// The same where it can only be talk.
+    interpret: &'static [&'static str],
     /// What is translated, which is talk.
     object: &'static [&'static str],
     /// The same, or a text, such as the last answer.
@@ -31,6 +33,8 @@ struct Words {
     what: &'static [&'static str],
     /// and the end of that.
     says: &'static [&'static str],
+    /// Who says it behind "what", where that is a text: the last answer of the assistant, or what is written on a sign.
+    of_text: &'static [&'static str],
     /// Into English.
     english: &'static [&'static str],
     /// Before the name of a language.
@@ -90,14 +94,8 @@ const ENGLISH: Words = Words {
         "what's he saying",
         "what's she saying",
     ],
-    begin: &[
-        "translate",
-        "can you translate",
-        "could you translate",
-        "would you translate",
-        "will you translate",
-        "interpret",
-    ],
+    begin: &["translate", "can you translate", "could you translate", "would you translate", "will you translate"],
+    interpret: &["interpret"],
     object: &[
         "everything",
         "everything you hear",
@@ -115,6 +113,7 @@ const ENGLISH: Words = Words {
     vague: &["for me", "them", "him", "her"],
     what: &["what", "everything", "all"],
     says: &["say", "says", "saying", "said", "speak", "speaks", "spoken", "talking about"],
+    of_text: &["you", "that you", "it says", "it said", "that says", "this says"],
     english: &["into english", "to english", "in english"],
     into: &["into", "to"],
     aloud: &[
@@ -183,8 +182,8 @@ const GERMAN: Words = Words {
         "kannst du ubersetzen",
         "konntest du ubersetzen",
         "kannst du mir ubersetzen",
-        "dolmetsche",
     ],
+    interpret: &["dolmetsche", "dolmetsch"],
     object: &[
         "dieses gesprach",
         "das gesprach",
@@ -199,6 +198,7 @@ const GERMAN: Words = Words {
     vague: &["fur mich", "mir", "sie"],
     what: &["was", "alles was"],
     says: &["sagt", "sagen", "sage", "sagst", "gesagt", "spricht", "sprechen", "reden", "redet"],
+    of_text: &["du", "es sagt"],
     english: &["ins englische", "auf englisch", "in englisch", "nach englisch"],
     into: &["ins", "auf", "nach"],
     aloud: &[
@@ -253,6 +253,7 @@ const SPANISH: Words = Words {
         "que esta diciendo",
     ],
     begin: &["traduce", "traduceme", "traduzca", "puedes traducir", "podrias traducir", "puedes traducirme"],
+    interpret: &["interpreta", "interpretame"],
     object: &[
         "la conversacion",
         "esta conversacion",
@@ -267,6 +268,7 @@ const SPANISH: Words = Words {
     vague: &["para mi"],
     what: &["lo que", "todo lo que"],
     says: &["dice", "dicen", "diciendo", "digo", "diga", "digan", "hablan", "habla"],
+    of_text: &["usted"],
     english: &["al ingles", "en ingles", "a ingles"],
     into: &["al", "en", "a"],
     aloud: &[
@@ -315,6 +317,7 @@ const FRENCH: Words = Words {
         "que dit elle",
     ],
     begin: &["traduis", "traduisez", "peux tu traduire", "pourrais tu traduire", "tu peux traduire", "traduis moi"],
+    interpret: &["interprete", "interpretez"],
     object: &[
         "la conversation",
         "cette conversation",
@@ -327,6 +330,7 @@ const FRENCH: Words = Words {
     vague: &["pour moi"],
     what: &["ce", "tout ce"],
     says: &["dit", "disent", "dis", "disons", "parlent", "raconte", "racontent"],
+    of_text: &["que tu", "que vous", "que ca dit", "que cela dit"],
     english: &["en anglais", "vers l'anglais"],
     into: &["en", "vers"],
     aloud: &[
@@ -367,7 +371,8 @@ impl Words {
         let begun = longest(said, self.begin);
         // A text may be meant where the same words begin a request: "tradúceme" and what.
         let whole = longest(said, self.whole).and_then(|rest| self.pieces(rest, true, begun.is_none()));
-        whole.or_else(|| self.pieces(begun?, false, false))
+        let interpreted = || self.pieces(longest(said, self.interpret)?, false, true);
+        whole.or_else(interpreted).or_else(|| self.pieces(begun?, false, false))
     }
 
     /// Reads the pieces behind a beginning; `told`: what is translated was said, `talk`: it is certainly talk. Into another
@@ -378,7 +383,7 @@ impl Words {
             let lists = [self.object, self.vague, self.english, self.aloud, self.filler];
             let pieces = lists.iter().enumerate().filter_map(|(kind, list)| Some((kind, longest(rest, list)?)));
             let piece = pieces.min_by_key(|(kind, left)| (left.len(), *kind));
-            let clause = self.clause(rest).map(|left| (0, left));
+            let clause = self.clause(rest).map(|(is_text, left)| (usize::from(is_text), left));
             rest = match clause.into_iter().chain(piece).min_by_key(|(_, left)| left.len()) {
                 Some((kind, left)) => {
                     talk |= kind == 0;
@@ -400,12 +405,13 @@ impl Words {
         }
     }
 
-    /// What is left behind "what they say".
-    fn clause<'a>(&self, text: &'a str) -> Option<&'a str> {
+    /// Whether "what they say" is of a text, and what is left behind it.
+    fn clause<'a>(&self, text: &'a str) -> Option<(bool, &'a str)> {
         let mut rest = longest(text, self.what)?;
+        let is_text = longest(rest, self.of_text).is_some();
         for _ in 0..=SUBJECT_WORDS_MAX {
             if let Some(left) = longest(rest, self.says) {
-                return Some(left);
+                return Some((is_text, left));
             }
             rest = rest.split_once(' ')?.1;
         }
@@ -465,6 +471,12 @@ mod tests {
             "Übersetze mir das ins Spanische.",
             "Tradúceme eso al francés.",
             "Traduis-moi ça en espagnol.",
+            "Translate what you just said into Spanish.",
+            "Translate everything that you said into Spanish, please.",
+            "Translate what it says into French.",
+            "Übersetze, was du sagst, ins Spanische.",
+            "Traduce lo que usted dice al francés.",
+            "Traduis ce que tu as dit en espagnol.",
         ] {
             assert_eq!(wanted(said), None, "{said}");
         }
@@ -475,10 +487,23 @@ mod tests {
             "Übersetze alles ins Spanische.",
             "Tradúceme lo que dicen al francés.",
             "Traduis la conversation en espagnol.",
+            "Translate what that woman says into Spanish.",
+            "Interpret into French.",
+            "Interpret for me into French.",
+            "Interpret this into French.",
+            "Dolmetsche ins Französische.",
+            "Dolmetsche für mich ins Französische.",
+            "Interpreta al francés.",
+            "Interprète pour moi en espagnol.",
         ] {
             assert_eq!(wanted(said), Some(Translate::Other), "{said}");
         }
-        assert_eq!(wanted("Translate that into English."), Some(Translate::Show));
+        for said in
+            ["Translate that into English.", "Interpret for me.", "Interpret what they say.", "Dolmetsche für mich."]
+        {
+            assert_eq!(wanted(said), Some(Translate::Show), "{said}");
+        }
+        assert_eq!(wanted("Interpret this poem."), None);
     }
 
     #[test]
