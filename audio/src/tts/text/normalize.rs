@@ -44,14 +44,15 @@ const DIFFERENCE: &str = r"(?<=[\d)%]) ?[-–] ?(?=[-$£€(]*\d(?:[-–+×÷*/(
 
 /// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
 fn patterns(words: &Words) -> Vec<(String, Say)> {
+    let mut all = figures_first(words);
+    all.extend(amounts_of(words));
+    all.extend(words_and_ranges(words));
+    all
+}
+
+/// Signs, versions, ratios, times and dates in figures.
+fn figures_first(words: &Words) -> Vec<(String, Say)> {
     let months = month_names(words);
-    let units = alternatives(words.units.keys().cloned());
-    let titles = alternatives(words.titles.keys().cloned());
-    let abbreviations = alternatives(words.abbreviations.keys().cloned());
-    let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
-    let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
-    let before_figures = alternatives(abbreviations::before_figures());
-    let before_names = alternatives(abbreviations::before_names());
     vec![
         (SIGN.into(), |_, _| Some("-".into())),
         (r" ?− ?".into(), |_, _| Some(" minus ".into())),
@@ -70,6 +71,14 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
         (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
         (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
+    ]
+}
+
+/// Money, degrees and units.
+fn amounts_of(words: &Words) -> Vec<(String, Say)> {
+    let units = alternatives(words.units.keys().cloned());
+    let names = alternatives(words.units.values().flatten().cloned());
+    vec![
         (
             format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
             amounts::money,
@@ -78,6 +87,13 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
         (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
         (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
+        // Zeros that only fill the column of an amount: the "05" of "1 h 05 min".
+        (
+            format!(
+                r"(?<![\w.,:/-])(-?)0+(?=\d+(?:\.\d+)?(?:\s?°| s(?![\w'])|[ -]?(?:{units}|{names}|degrees?|days?)(?!\w)))"
+            ),
+            |_, found| Some(found.group(1).to_owned()),
+        ),
         (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
         (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
         (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
@@ -90,6 +106,19 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         ),
         (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
         (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
+    ]
+}
+
+/// Dates with the names of months, abbreviations, Roman numerals, telephone numbers, fractions and ranges.
+fn words_and_ranges(words: &Words) -> Vec<(String, Say)> {
+    let months = month_names(words);
+    let titles = alternatives(words.titles.keys().cloned());
+    let abbreviations = alternatives(words.abbreviations.keys().cloned());
+    let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
+    let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
+    let before_figures = alternatives(abbreviations::before_figures());
+    let before_names = alternatives(abbreviations::before_names());
+    vec![
         (
             format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
             abbreviations::month_before,
@@ -102,7 +131,7 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (format!(r"\b({months})\.? {DAY_OF_MONTH}\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
         (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
         (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
-        (format!(r"(?<![Tt]he )(?<![Oo]ur )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
+        (format!(r"(?<!\b[Tt]he )(?<!\b[Oo]ur )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
         (format!(r"\b(?!figs?\. I\b)({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
         (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
         (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
@@ -112,8 +141,16 @@ fn patterns(words: &Words) -> Vec<(String, Say)> {
         (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
         (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
         (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
-        (r"(?<![\w.\-])(?:1-)?(?:\(\d{3}\) ?|\d{3}-)?\d{3}-\d{4}(?!\w|\.\d|-)".into(), readings::telephone),
-        (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?!\w|\.\d|/)".into(), readings::fraction),
+        (r"(?<![\w.\-$£€])(?:1-)?(?:\(\d{3}\) ?|\d{3}-)?\d{3}-\d{4}(?!\w|\.\d|-)".into(), readings::telephone),
+        (
+            format!(r"\b({RATED}:? )(\d{{1,2}}(?:\.\d)?)/(10)(?!\w|\.\d|/| of\b)", RATED = readings::RATED),
+            readings::rating,
+        ),
+        (
+            r"(?<![\w./])((?:[Oo]n|[Bb]y|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter) )?(\d{1,2})/(\d{1,2})(?!\w|\.\d|/)"
+                .into(),
+            readings::fraction,
+        ),
         (DIFFERENCE.into(), |_, _| Some(" minus ".into())),
         (format!(r"(?<![\w.,])({NUMBER}) ?[-–] ?(?=({NUMBER}) is (-?{NUMBER}))"), readings::difference),
         (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?!\w|\.\d|-)".into(), readings::range),
@@ -294,6 +331,10 @@ mod tests {
                 "from Jan. to Oct., Nov 2026, Sat. or the Sun.",
                 "from January to October, November 2026, Saturday or the Sun.",
             ),
+            (
+                "It scored 10/10. I rate it 5/5, rated 8/10. A score of 7.5/10, a rating: 9/10. On 10/10, by 5/5, 8/10 of it",
+                "It scored 10 out of 10. I rate it 5 out of 5, rated 8 out of 10. A score of 7.5 out of 10, a rating: 9 out of 10. On October tenth, by May fifth, 8 tenths of it",
+            ),
             ("Fig. 3 of Gen. Lee, 5 lb. of it", "Figure 3 of General Lee, 5 pounds of it"),
             ("Tue–Thu, the 1980s, 1900s, the 90s", "Tuesday to Thursday, the nineteen eighties, 1900s, the 90s"),
         ] {
@@ -314,6 +355,7 @@ mod tests {
             ("I ate a fig. I liked it.", "I ate a fig. I liked it."),
             ("A fig. The vol. Special ed.", "A fig. The vol. Special ed."),
             ("Our Sun. From Earth to the Sun.", "Our Sun. From Earth to the Sun."),
+            ("Your Sun. shift starts at nine.", "Your Sunday shift starts at nine."),
             ("St. Mary's near St. Pancras, St. James St.", "Saint Mary's near Saint Pancras, Saint James Street."),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");
@@ -328,6 +370,10 @@ mod tests {
                 "Call 212-555-0147. Or (415) 555-0132, 1-800-555-0123.",
                 "Call 2 1 2, 5 5 5, 0 1 4 7. Or 4 1 5, 5 5 5, 0 1 3 2, 1, 8 0 0, 5 5 5, 0 1 2 3.",
             ),
+            (
+                "It takes 500-1000. $800-1200, the years 800-1066. Call 555-2671 or 800-0123.",
+                "It takes 500 to 1000. $800 to 1200, the years 800 to 1066. Call 5 5 5, 2 6 7 1 or 8 0 0, 0 1 2 3.",
+            ),
             ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
             ("Open 9-5. A 20-30% chance, 1-2.5, 1-2-3.", "Open 9 to 5. A 20 to 30% chance, 1-2.5, 1-2-3."),
             (
@@ -335,6 +381,11 @@ mod tests {
                 "June fifth to ninth. May thirtieth to thirty-first, 2026, from October third to fifth, May third-40",
             ),
             ("1 h 05 min, 00 min, 0.5 km", "1 hour 5 minutes, 0 minutes, 0.5 kilometers"),
+            (
+                "1 min 05 s, 01 s, 05 °C, -05°, 2 minutes 05 seconds, -05 degrees, a 05 lb bag, 05-lb bags",
+                "1 minute 5 seconds, 1 second, 5 degrees Celsius, -5 degrees, 2 minutes 5 seconds, -5 degrees, a 5 pound bag, 5 pound bags",
+            ),
+            ("0.05 km, 1,005 lb, PIN 05", "0.05 kilometers, 1,005 pounds, PIN 05"),
             (
                 "07:30, 2026-01-05, 05/31, 05/06/2026, May 05, PIN 0042",
                 "seven thirty, January fifth, 2026, May thirty-first, May sixth, 2026, May fifth, PIN 0042",

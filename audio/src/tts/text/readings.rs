@@ -121,18 +121,8 @@ pub(super) fn degrees(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{figure} {}{scale}", plural(figure, &["degree".to_owned(), "degrees".to_owned()])))
 }
 
-/// An amount without the zeros that only fill its column: the "05" of "1 h 05 min".
-fn unpadded(figure: &str) -> &str {
-    let rest = figure.trim_start_matches('0');
-    match rest.bytes().next() {
-        None => "0",
-        Some(b'0'..=b'9') => rest,
-        Some(_) => figure,
-    }
-}
-
 pub(super) fn unit(words: &Words, found: &Match<'_>) -> Option<String> {
-    let figure = unpadded(found.group(1));
+    let figure = found.group(1);
     Some(format!("{figure} {}", plural(figure, words.units.get(found.group(2))?)))
 }
 
@@ -188,28 +178,50 @@ pub(super) fn roman_ordinal(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} the {}", found.group(1), numbers::ordinal(&roman(found.group(2)).to_string())))
 }
 
-/// "(415) 555-0132": each digit by name, with a pause between the groups.
+/// "(415) 555-0132": each digit by name, with a pause between the groups. Of two groups alone, such as "500-1000", only 555
+/// or a leading zero tells a telephone number from a range.
 pub(super) fn telephone(_: &Words, found: &Match<'_>) -> Option<String> {
+    if let Some((first, last)) = found.group(0).split_once('-')
+        && (first.len(), last.len()) == (3, 4)
+        && first != "555"
+        && ![first, last].iter().any(|group| group.starts_with('0'))
+    {
+        return None;
+    }
     let groups = found.group(0).split(['-', '(', ')', ' ']).filter(|group| !group.is_empty());
     let spaced = groups.map(|group| group.chars().map(String::from).collect::<Vec<_>>().join(" "));
     Some(spaced.collect::<Vec<_>>().join(", "))
 }
 
-/// A fraction up to tenths, else a date, else figures around a slash.
+/// Words that a rating may follow.
+pub(super) const RATED: &str = "(?:[Rr]at(?:ed?|es|ing)|[Ss]cored?)(?: (?:it|this|that|is|was|of|at|an?))?";
+
+/// "Rated 8/10".
+pub(super) fn rating(_: &Words, found: &Match<'_>) -> Option<String> {
+    Some(format!("{}{} out of {}", found.group(1), found.group(2), found.group(3)))
+}
+
+/// A fraction up to tenths, else a date, else figures around a slash, behind the word that may be before it.
 pub(super) fn fraction(words: &Words, found: &Match<'_>) -> Option<String> {
-    let (above, below) = (small(found.group(1))?, small(found.group(2))?);
-    if 0 < above && above < below && below <= 10 {
+    let (before, above, below) = (found.group(1), small(found.group(2))?, small(found.group(3))?);
+    let said = if 0 < above && above < below && below <= 10 {
         let part = PARTS.get(usize::from(below) - 2)?;
-        return Some(match (above, *part) {
+        match (above, *part) {
             (1, "half") => "one half".to_owned(),
             (1, part) => format!("1 {part}"),
             (above, part) => format!("{above} {part}s"),
-        });
-    }
-    if (above, below) == (24, 7) {
-        return Some("24 7".to_owned());
-    }
-    date(words, "", above, below).or_else(|| Some(format!("{above} slash {below}")))
+        }
+    } else if (above, below) == (24, 7) {
+        "24 7".to_owned()
+    } else {
+        match date(words, "", above, below) {
+            // "10/10" is a rating, unless a word such as "on" makes it a day.
+            Some(_) if above == below && before.is_empty() => format!("{above} out of {below}"),
+            Some(told) => told,
+            None => format!("{above} slash {below}"),
+        }
+    };
+    Some(format!("{before}{said}"))
 }
 
 /// The first figure of a difference and its sign. Only a right result tells "12 - 5 is 7" from "9 - 5 is 8 hours".
