@@ -78,12 +78,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 }
 
 impl AppFeed {
-    pub(super) fn new(
-        feed: Arc<Feed>,
-        (device, session): (&str, &str),
-        model: &str,
-        language: &'static str,
-    ) -> Self {
+    pub(super) fn new(feed: Arc<Feed>, (device, session): (&str, &str), model: &str, language: &'static str) -> Self {
         let (device, session, model) = (device.into(), session.into(), model.into());
         let (ended, open) = (BTreeMap::new(), BTreeMap::new());
         Self { feed, device, session, model, tapped: false, followed: false, language, own: language, ended, open }
