@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use device_protocol::{Class, GoodbyeReason, RejectCode, auth, limits, peek};
-use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
