@@ -317,7 +317,7 @@ mod tests {
         // Of the conversation that is erased: it arrives while the copy is made.
         let summary = Write::PutSummary { user: "ann".into(), text: "of b".into(), behind: 0 };
         let (forgotten, at_once) = oneshot::channel();
-        let forget = move || drop(forgotten.send(()));
+        let forget = move || forgotten.send(()).expect("somebody waits");
         let (erased, summed) = tokio::join!(store.erase_conversations("ann", Some(2), forget), store.write(summary));
         erased.unwrap();
         at_once.await.expect("it is the current one");
