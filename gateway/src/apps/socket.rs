@@ -122,6 +122,10 @@ impl Session {
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
         let joined = AppsMessage::Joined { package: package.clone(), connection, resumed, socket: out };
         self.host.tasks.send(&self.user, joined).await;
+        // What was seen for a session before is not for this one, nor for an app that may not see any more.
+        if !resumed || !self.may("CAMERA") {
+            self.host.unheard.drop_photos(&self.user, &package);
+        }
         for heard in self.host.unheard.joined(&self.user, &package, self.out.clone()).await {
             // If the socket is gone already, serving it shows so.
             drop(self.tell_heard(&mut ws, heard).await);
@@ -131,7 +135,7 @@ impl Session {
         let (reply, state) = oneshot::channel();
         self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;
         let may_come_back = state.await == Ok(Some(AppState::Grace));
-        if !may_come_back || end == End::Again(CHANGED) {
+        if !may_come_back {
             self.host.unheard.drop_photos(&self.user, &package);
         }
         if may_come_back {
@@ -211,6 +215,11 @@ impl Session {
                 return End::Lost;
             }
         }
+    }
+
+    /// Whether the app has this permission.
+    pub(super) fn may(&self, permission: &str) -> bool {
+        self.app.permissions.iter().any(|has| has == permission || has == "ALL")
     }
 
     /// Whether the app was installed anew with other permissions, another key or another server: then it is to dial again and

@@ -149,7 +149,7 @@ impl Unheard {
         unsent.into_iter().for_each(|heard| self.keep(user, package, heard));
     }
 
-    /// An app has been stopped, or has to be admitted anew: it gets no photos of before.
+    /// An app was stopped, or may not see any more: it gets no photos of before.
     pub(super) fn drop_photos(&self, user: &str, package: &str) {
         if let Some(place) = self.places().get_mut(&(user.to_owned(), package.to_owned())) {
             place.drop_photos(0);

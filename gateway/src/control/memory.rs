@@ -9,6 +9,7 @@ use gateway_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::{Answer, admin::Admin, names::check_name, reply::done};
 use crate::{
@@ -188,14 +189,21 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
         Some(id) => find(&services.store, &user, id).map(|_| 1)?,
         None => services.store.disk().conversations(&user).map_err(words)?.len(),
     };
+    let (told, is_told) = oneshot::channel();
     let forget = {
         let (users, user) = (services.users.clone(), user.clone());
-        move || users.tell(&user, UserInput::HistoryErased)
+        move || {
+            // Nobody waits any more if the gateway stops.
+            let _gone = told.send(users.number(&user));
+            users.tell(&user, UserInput::HistoryErased);
+        }
     };
-    services.store.erase_conversations(&user, id, forget.clone()).await.map_err(words)?;
+    services.store.erase_conversations(&user, id, forget).await.map_err(words)?;
     // A task that began meanwhile has read what is erased by now.
-    if services.store.disk().latest_conversation(&user).is_ok_and(|latest| latest.is_none()) {
-        forget();
+    if let Ok(number) = is_told.await
+        && services.users.number(&user) != number
+    {
+        services.users.tell(&user, UserInput::HistoryErased);
     }
     Ok(done(format!("{user}: erased {}", number_of(count, "conversation"))))
 }

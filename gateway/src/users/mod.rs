@@ -166,6 +166,11 @@ impl Users {
         }
     }
 
+    /// The number of a user's task, if it runs: the next one has another.
+    pub(crate) fn number(&self, user: &str) -> Option<u64> {
+        self.tasks().running.get(user).map(|running| running.number)
+    }
+
     fn tasks(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }

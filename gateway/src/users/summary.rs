@@ -66,13 +66,14 @@ pub(super) async fn summarise(
     };
     let ended = {
         let mut both = pin!(async { tokio::join!(asking, reading).1 });
-        let ended = timeout(wait, both.as_mut()).await.ok().flatten();
-        cancel.cancel();
-        if ended.is_none() {
-            // Not dropped at once: how it ends is counted.
-            drop(timeout(CANCELLED_MAX, both).await);
+        match timeout(wait, both.as_mut()).await {
+            Ok(ended) => ended,
+            Err(_elapsed) => {
+                cancel.cancel();
+                // Not dropped at once: how it ends is counted.
+                timeout(CANCELLED_MAX, both).await.ok().flatten()
+            }
         }
-        ended
     };
     match ended {
         Some(Ok(usage)) => Summed { text: Some(text).filter(|text| !text.trim().is_empty()), usage },

@@ -128,7 +128,10 @@ pub(super) fn timer_of_length(timers: &[OpenEntry], seconds: u64) -> Choice<Open
 pub(super) fn timer_called(timers: &[OpenEntry], name: &str) -> Choice<OpenEntry> {
     let query = spelled(name);
     let called = timers.iter().map(|open| (spelled(&timer_name(&open.entry)), open));
-    let may_be_part = |name: &str, open: &OpenEntry| has_name(&open.entry) || name.split(' ').count() <= LENGTH_WORDS;
+    // "The second timer" counts timers.
+    let counts = query.split(' ').next() == Some("second");
+    let may_be_part =
+        |name: &str, open: &OpenEntry| has_name(&open.entry) || (!counts && name.split(' ').count() <= LENGTH_WORDS);
     let called = called.filter(|(name, open)| may_be_part(name, open) || matching::same(name, &query));
     match matching::choose(called.collect(), &query, |(name, _)| name.as_str()) {
         Choice::None => Choice::None,

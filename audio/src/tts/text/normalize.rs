@@ -141,14 +141,19 @@ fn words_and_ranges(words: &Words) -> Vec<(String, Say)> {
         (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
         (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
         (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
-        (r"(?<![\w.\-$£€])(?:1-)?(?:\(\d{3}\) ?|\d{3}-)?\d{3}-\d{4}(?!\w|\.\d|-)".into(), readings::telephone),
+        (
+            format!(
+                r"(?<![\w.\-$£€])({CALLED} )?(?:1-)?(?:\(\d{{3}}\) ?|\d{{3}}-)?\d{{3}}-\d{{4}}(?!\w|\.\d|-)",
+                CALLED = readings::CALLED
+            ),
+            readings::telephone,
+        ),
         (
             format!(r"\b({RATED}:? )(\d{{1,2}}(?:\.\d)?)/(10)(?!\w|\.\d|/| of\b)", RATED = readings::RATED),
             readings::rating,
         ),
         (
-            r"(?<![\w./])((?:[Oo]n|[Bb]y|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter) )?(\d{1,2})/(\d{1,2})(?!\w|\.\d|/)"
-                .into(),
+            format!(r"(?<![\w./])({DATED} )?(\d{{1,2}})/(\d{{1,2}})(?!\w|\.\d|/)", DATED = readings::DATED),
             readings::fraction,
         ),
         (DIFFERENCE.into(), |_, _| Some(" minus ".into())),
@@ -332,8 +337,8 @@ mod tests {
                 "from January to October, November 2026, Saturday or the Sun.",
             ),
             (
-                "It scored 10/10. I rate it 5/5, rated 8/10. A score of 7.5/10, a rating: 9/10. On 10/10, by 5/5, 8/10 of it",
-                "It scored 10 out of 10. I rate it 5 out of 5, rated 8 out of 10. A score of 7.5 out of 10, a rating: 9 out of 10. On October tenth, by May fifth, 8 tenths of it",
+                "Be there 12/12, due 5/5, Friday 10/10. It scored 10/10. I rate it 5/5, rated 8/10. A score of 7.5/10, a rating: 9/10. On 10/10, by 5/5, 8/10 of it",
+                "Be there December twelfth, due May fifth, Friday October tenth. It scored 10 out of 10. I rate it 5 out of 5, rated 8 out of 10. A score of 7.5 out of 10, a rating: 9 out of 10. On October tenth, by May fifth, 8 tenths of it",
             ),
             ("Fig. 3 of Gen. Lee, 5 lb. of it", "Figure 3 of General Lee, 5 pounds of it"),
             ("Tue–Thu, the 1980s, 1900s, the 90s", "Tuesday to Thursday, the nineteen eighties, 1900s, the 90s"),
@@ -371,7 +376,7 @@ mod tests {
                 "Call 2 1 2, 5 5 5, 0 1 4 7. Or 4 1 5, 5 5 5, 0 1 3 2, 1, 8 0 0, 5 5 5, 0 1 2 3.",
             ),
             (
-                "It takes 500-1000. $800-1200, the years 800-1066. Call 555-2671 or 800-0123.",
+                "It takes 500-1000. $800-1200, the years 800-1066. Call 555-2671 or 800-0123. My number is 867-5309.",
                 "It takes 500 to 1000. $800 to 1200, the years 800 to 1066. Call 5 5 5, 2 6 7 1 or 8 0 0, 0 1 2 3.",
             ),
             ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),

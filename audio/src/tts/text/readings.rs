@@ -178,20 +178,31 @@ pub(super) fn roman_ordinal(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} the {}", found.group(1), numbers::ordinal(&roman(found.group(2)).to_string())))
 }
 
-/// "(415) 555-0132": each digit by name, with a pause between the groups. Of two groups alone, such as "500-1000", only 555
-/// or a leading zero tells a telephone number from a range.
+/// Words that a telephone number follows.
+pub(super) const CALLED: &str =
+    "(?:[Cc]all|[Dd]ial|[Rr]ing|[Pp]hone|[Tt]ext|[Tt]el|[Nn]umber)\\.?:?(?: (?:is|me|us|him|her|them|at|on))?";
+
+/// "(415) 555-0132": each digit by name, with a pause between the groups. Of two groups alone, such as "500-1000", only a
+/// word before them, 555 or a leading zero tells a telephone number from a range.
 pub(super) fn telephone(_: &Words, found: &Match<'_>) -> Option<String> {
-    if let Some((first, last)) = found.group(0).split_once('-')
+    let before = found.group(1);
+    let number = found.group(0).strip_prefix(before)?;
+    if let Some((first, last)) = number.split_once('-')
+        && before.is_empty()
         && (first.len(), last.len()) == (3, 4)
         && first != "555"
         && ![first, last].iter().any(|group| group.starts_with('0'))
     {
         return None;
     }
-    let groups = found.group(0).split(['-', '(', ')', ' ']).filter(|group| !group.is_empty());
+    let groups = number.split(['-', '(', ')', ' ']).filter(|group| !group.is_empty());
     let spaced = groups.map(|group| group.chars().map(String::from).collect::<Vec<_>>().join(" "));
-    Some(spaced.collect::<Vec<_>>().join(", "))
+    Some(format!("{before}{}", spaced.collect::<Vec<_>>().join(", ")))
 }
+
+/// Words that a date follows.
+pub(super) const DATED: &str =
+    "(?:[Oo]n|[Bb]y|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter|[Ff]or|[Ff]rom|[Dd]ue|[A-Z][a-z]+day,?)";
 
 /// Words that a rating may follow.
 pub(super) const RATED: &str = "(?:[Rr]at(?:ed?|es|ing)|[Ss]cored?)(?: (?:it|this|that|is|was|of|at|an?))?";
@@ -215,8 +226,10 @@ pub(super) fn fraction(words: &Words, found: &Match<'_>) -> Option<String> {
         "24 7".to_owned()
     } else {
         match date(words, "", above, below) {
-            // "10/10" is a rating, unless a word such as "on" makes it a day.
-            Some(_) if above == below && before.is_empty() => format!("{above} out of {below}"),
+            // "10/10" is a rating, unless a word such as "on" makes it a day; other figures have no scale.
+            Some(_) if above == below && matches!(above, 5 | 10) && before.is_empty() => {
+                format!("{above} out of {below}")
+            }
             Some(told) => told,
             None => format!("{above} slash {below}"),
         }

@@ -219,6 +219,9 @@ impl Conversation {
                 Heard::Part(Vec::new())
             }
         };
+        // The pages around a question, too: with nothing said any more, they are what is stopped.
+        let nothing = self.reply.stop(&mut self.cx);
+        debug_assert!(nothing.is_none(), "it was stopped");
         self.agent.abandon(&mut self.cx, heard, TurnOutcome::Interrupted);
     }
 }

@@ -222,7 +222,7 @@ impl Machine for User {
             // During a turn: the request was made in that turn, which still belongs to the old conversation.
             UserInput::NewConversation if self.turns.deadline().is_some() => self.history.end(),
             UserInput::NewConversation => self.history.begin(),
-            UserInput::HistoryErased => self.history.clear(),
+            UserInput::HistoryErased => self.history.begin(),
             UserInput::ApprovalAsked { approval, watched } => self.approval_asked(approval, watched),
             UserInput::ApprovalAnswered { id, choice } => {
                 let settled = self.approvals.settle(id, choice.into(), AnsweredBy::Operator);

@@ -18,7 +18,7 @@ impl Session {
     /// Takes a photo with the glasses, in a separate task.
     pub(super) fn photograph(&self, asked: PhotoRequest, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
-        if !self.app.permissions.iter().any(|has| has == "CAMERA" || has == "ALL") {
+        if !self.may("CAMERA") {
             let message = "photos need the permission CAMERA, which the app's manifest does not ask for";
             return vec![wire::error("PERMISSION_DENIED", message, now)];
         }

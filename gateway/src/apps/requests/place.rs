@@ -11,7 +11,7 @@ impl Session {
     /// The location, for an app that asks once.
     pub(super) fn place(&self, correlation: String) -> Value {
         let now = clock::wall_ms();
-        let allowed = self.app.permissions.iter().any(|has| has == "LOCATION" || has == "ALL");
+        let allowed = self.may("LOCATION");
         let mut answer = match self.host.location {
             None => wire::error("LOCATION_NOT_AVAILABLE", streams::NO_PLACE, now),
             Some(_) if !allowed => {

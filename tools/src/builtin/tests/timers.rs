@@ -107,6 +107,17 @@ async fn a_length_of_one_unit_is_found_by_a_part_of_it() {
 }
 
 #[tokio::test]
+async fn the_second_timer_is_not_one_of_seconds() {
+    let fixture = Fixture::usual();
+    for seconds in [600, 30, 3_600] {
+        fixture.say("timer.set", json!({"seconds": seconds})).await;
+    }
+    let say = fixture.say("timer.cancel", json!({"name": "second"})).await;
+    assert!(say.starts_with("I don't find"), "{say}");
+    assert_eq!(fixture.timers(), 3);
+}
+
+#[tokio::test]
 async fn a_length_is_confirmed_to_the_second() {
     let fixture = Fixture::usual();
     let say = fixture.say("timer.set", json!({"seconds": 3_630})).await;
