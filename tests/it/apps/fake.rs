@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use firmware_sim::Glasses;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use gateway::control::{Answer, Request, apps::AppsRequest};
 use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming};
@@ -297,11 +297,7 @@ impl Socket {
     }
 
     pub async fn send_bytes(&mut self, bytes: Vec<u8>) {
-        assert!(self.try_bytes(bytes).await);
-    }
-
-    pub async fn try_bytes(&mut self, bytes: Vec<u8>) -> bool {
-        self.ws.send(Message::binary(bytes)).await.is_ok()
+        self.ws.send(Message::binary(bytes)).await.unwrap();
     }
 
     /// Wraps a socket that was opened separately.
@@ -374,6 +370,20 @@ impl Socket {
                 None => return None,
             }
         }
+    }
+
+    /// Sends this frame again and again, until the gateway closes; returns its close frame. How fast the gateway reads is its own
+    /// affair. What is sent behind the close may have the system discard that frame, so that it is looked for each time.
+    pub async fn flood(mut self, frame: Message) -> Option<CloseFrame> {
+        for _ in 0..1_000 {
+            if let Some(Some(Ok(Message::Close(frame)))) = self.ws.next().now_or_never() {
+                return frame;
+            }
+            if self.ws.send(frame.clone()).await.is_err() {
+                break;
+            }
+        }
+        self.closed().await
     }
 
     /// Sends a request and waits for its answer, so that all frames before were handled.
