@@ -377,7 +377,7 @@ mod tests {
             ),
             (
                 "It takes 500-1000. $800-1200, the years 800-1066. Call 555-2671 or 800-0123. My number is 867-5309.",
-                "It takes 500 to 1000. $800 to 1200, the years 800 to 1066. Call 5 5 5, 2 6 7 1 or 8 0 0, 0 1 2 3.",
+                "It takes 500 to 1000. $800 to 1200, the years 800 to 1066. Call 5 5 5, 2 6 7 1 or 8 0 0, 0 1 2 3. My number is 8 6 7, 5 3 0 9.",
             ),
             ("1/2 plus 1/4 equals 3/4.", "one half plus 1 quarter equals 3 quarters."),
             ("Open 9-5. A 20-30% chance, 1-2.5, 1-2-3.", "Open 9 to 5. A 20 to 30% chance, 1-2.5, 1-2-3."),
