@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use device_protocol::{ButtonAction, ButtonId, Choice};
-use firmware_sim::{Event, Glasses, Seen, transport::Target};
+use firmware_sim::{Event, Glasses, Options, Seen, transport::Target};
 use gateway::{
     control::{Answer, Request},
     ports::records::StoredLedger,
@@ -29,7 +29,7 @@ fn target(gateway: &Process) -> Option<Target> {
 }
 
 /// Goes on with the gateway that runs now.
-pub async fn comes_back(glasses: &mut Glasses, gateway: &Process) {
+async fn comes_back(glasses: &mut Glasses, gateway: &Process) {
     glasses.forget();
     glasses.reconnect(target(gateway)).await.expect("it tries");
     let welcome = until(glasses, "a welcome", |event| matches!(event.seen, Seen::Welcome { .. })).await;
@@ -84,13 +84,15 @@ pub async fn notes(data: &Path) -> Vec<String> {
     left_in(data).await.0
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_sentence_is_heard_over_a_kill_9() {
-    let _floor = floor().await;
+/// The gateway is killed while a sentence is said over a link of the glasses with these options: it is understood all the same,
+/// and carried out once.
+pub async fn is_understood_over_a_kill_9(change: impl FnOnce(&mut Options)) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let gateway = Process::start(&data, "", &[]).await;
-    let mut glasses = world::connect(&data, gateway.options()).await;
+    let mut options = gateway.options();
+    change(&mut options);
+    let mut glasses = world::connect(&data, options).await;
     let pcm = firmware_sim::voice::speak("Hey Mentra, take a note: buy oat milk.").await.expect("a voice");
     let killing = async {
         glasses.log().find(0, is_listening).await;
@@ -106,6 +108,12 @@ async fn a_sentence_is_heard_over_a_kill_9() {
     glasses.goodbye().await;
     gateway.kill().await;
     assert_eq!(notes(&data).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sentence_is_heard_over_a_kill_9() {
+    let _floor = floor().await;
+    is_understood_over_a_kill_9(|_| ()).await;
 }
 
 /// More than the 10 s that all glasses keep, as over several restarts.

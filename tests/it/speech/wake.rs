@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use firmware_sim::{Event, Glasses, Seen, wake::Chip};
 
-use crate::process::Process;
-use crate::restart::{comes_back, is_listening, notes};
-use crate::world::{self, World, answered, floor, pause, say, understood, until};
+use crate::restart::is_understood_over_a_kill_9;
+use crate::world::{World, answered, floor, pause, say, understood, until};
 
 /// A head of "hey mentra".
 fn head() -> PathBuf {
@@ -169,26 +168,7 @@ async fn an_operator_may_have_all_decoded_in_spite_of_the_glasses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_a_phrase_that_the_glasses_have_heard_is_decoded_over_a_kill_9() {
     let _floor = floor().await;
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let gateway = Process::start(&data, "", &[]).await;
-    let mut options = gateway.options();
-    options.wake = Some(Chip::load(&head(), &audio::models::default_dir(), false).expect("a chip"));
-    let mut glasses = world::connect(&data, options).await;
-    let pcm = firmware_sim::voice::speak("Hey Mentra, take a note: buy oat milk.").await.expect("a voice");
-    let killing = async {
-        // The phrase is known by its text: by then it is acknowledged, as a rule.
-        glasses.log().find(0, is_listening).await;
-        gateway.kill().await;
-        Process::start(&data, "", &[]).await
-    };
-    let (said, gateway) = tokio::join!(glasses.say_pcm("a note", &pcm, None), killing);
-    said.expect("said");
-    comes_back(&mut glasses, &gateway).await;
-    let transcript = understood(&mut glasses).await;
-    assert!(transcript.contains("note") && transcript.contains("milk"), "{transcript}");
-    answered(&mut glasses).await;
-    glasses.goodbye().await;
-    gateway.kill().await;
-    assert_eq!(notes(&data).await.len(), 1);
+    // The phrase is known by its text when the gateway is killed: by then it is acknowledged, as a rule.
+    let chip = Chip::load(&head(), &audio::models::default_dir(), false).expect("a chip");
+    is_understood_over_a_kill_9(|options| options.wake = Some(chip)).await;
 }
