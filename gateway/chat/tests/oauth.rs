@@ -318,5 +318,47 @@ async fn somebody_may_log_in_while_the_gateway_runs() {
     assert!(!login.handle_unauthorized(&headers).await);
     keyring.put("p", &Entry::Key(Key::new("planted-other").expect("a key"))).expect("written");
     assert_eq!(login.headers().await.expect("a key")[0].1.to_str().expect("text"), "planted-other");
-    assert!(login.handle_unauthorized(&headers).await);
+    assert!(login.handle_unauthorized(&headers).await);    // Nor does a new one wait until the old one is rejected.
+    keyring.put("p", &Entry::Key(Key::new("planted-third").expect("a key"))).expect("written");
+    assert_eq!(login.headers().await.expect("a key")[0].1.to_str().expect("text"), "planted-third");
+}
+
+#[tokio::test]
+async fn a_login_that_was_forgotten_is_used_no_more_and_does_not_come_back() {
+    let server = serve(vec![token(1)]).await;
+    for expires_at_ms in [None, Some(1)] {
+        let fixture = fixture(None);
+        let login = fixture.login(&server);
+        let headers = login.headers().await.expect("credentials");
+        if expires_at_ms.is_some() {
+            let key = |text: &str| Key::new(text).expect("a key");
+            let token = Token { access: key("planted-old"), refresh: Some(key("planted-refresh-0")), expires_at_ms };
+            fixture.keyring.put("p", &Entry::Token(token)).expect("written");
+        }
+        assert!(fixture.keyring.remove("p").expect("removed"));
+        let error = login.headers().await.expect_err("forgotten");
+        assert!(error.message.contains("nobody has logged in"), "{}", error.message);
+        assert!(!login.handle_unauthorized(&headers).await);
+        assert!(fixture.keyring.get("p").expect("readable").is_none());
+    }
+    assert!(sent(&server).is_empty());
+}
+
+#[tokio::test]
+async fn a_renewed_token_that_cannot_be_stored_is_used_until_the_login_changes() {
+    let server = serve(vec![token(1)]).await;
+    let fixture = fixture(Some(1));
+    let login = fixture.login(&server);
+    // Even root cannot write where a folder has the name of the new file.
+    let in_the_way = fixture.folder.path().join("credentials/.p.new");
+    std::fs::create_dir(&in_the_way).expect("made");
+    for _ in 0..2 {
+        assert_eq!(bearer(&login).await, "Bearer planted-access-1");
+    }
+    assert_eq!(sent(&server).len(), 1);
+    std::fs::remove_dir(&in_the_way).expect("removed");
+    fixture.keyring.put("p", &Entry::Key(Key::new("planted-key").expect("a key"))).expect("written");
+    assert_eq!(bearer(&login).await, "Bearer planted-key");
+    fixture.keyring.remove("p").expect("removed");
+    assert!(login.headers().await.is_err());
 }

@@ -464,3 +464,7 @@ impl Machine for AppLifecycles {
 #[cfg(test)]
 #[path = "app_life_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "app_life_presence_tests.rs"]
+mod presence_tests;

@@ -3,44 +3,44 @@
 use super::*;
 use crate::driver::Driver;
 
-const S: u64 = 1_000_000;
+pub(super) const S: u64 = 1_000_000;
 
-fn card(package: &str, kind: AppKind) -> AppCard {
+pub(super) fn card(package: &str, kind: AppKind) -> AppCard {
     AppCard { package: package.into(), name: package.to_uppercase(), kind, session: format!("session-{package}") }
 }
 
-struct Stage {
+pub(super) struct Stage {
     driver: Driver<AppLifecycles>,
     now_us: u64,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut stage = Self { driver: Driver::new(AppLifecycles::default()), now_us: S };
         assert_eq!(stage.input(AppInput::Present(true)), []);
         stage
     }
 
-    fn lives(&self) -> &AppLifecycles {
+    pub(super) fn lives(&self) -> &AppLifecycles {
         self.driver.machine()
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         Timestamp { mono_us: self.now_us, ..Timestamp::default() }
     }
 
-    fn drain(&mut self) -> Vec<AppOutput> {
+    pub(super) fn drain(&mut self) -> Vec<AppOutput> {
         let now = self.now();
         core::iter::from_fn(|| self.driver.poll_output(now)).collect()
     }
 
-    fn input(&mut self, input: AppInput) -> Vec<AppOutput> {
+    pub(super) fn input(&mut self, input: AppInput) -> Vec<AppOutput> {
         self.driver.push(input);
         self.drain()
     }
 
     /// Lets this much time pass, with every timer at its time.
-    fn pass(&mut self, us: u64) -> Vec<AppOutput> {
+    pub(super) fn pass(&mut self, us: u64) -> Vec<AppOutput> {
         let until_us = self.now_us + us;
         let mut said = Vec::new();
         while let Some((due_us, _)) = self.driver.poll_timeout().filter(|(due_us, _)| *due_us <= until_us) {
@@ -52,46 +52,46 @@ impl Stage {
         said
     }
 
-    fn start(&mut self, package: &str, kind: AppKind) -> Vec<AppOutput> {
+    pub(super) fn start(&mut self, package: &str, kind: AppKind) -> Vec<AppOutput> {
         self.input(AppInput::Start(card(package, kind)))
     }
 
     /// Starts a foreground app, which runs on this connection.
-    fn run(&mut self, package: &str, connection: AppConnection) {
+    pub(super) fn run(&mut self, package: &str, connection: AppConnection) {
         self.start(package, AppKind::Foreground);
         self.join(package, connection);
         self.answer(package, Ok(()));
     }
 
-    fn join(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+    pub(super) fn join(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
         self.input(AppInput::Joined { package: package.into(), connection, resumed: false })
     }
 
     /// A socket connects and resumes its session.
-    fn resume(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+    pub(super) fn resume(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
         self.input(AppInput::Joined { package: package.into(), connection, resumed: true })
     }
 
     /// Answers the last call of a webhook.
-    fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<AppOutput> {
+    pub(super) fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<AppOutput> {
         let (call, outcome) = (self.lives().calls, outcome.map_err(Into::into));
         self.input(AppInput::Answered { package: package.into(), call, outcome })
     }
 
-    fn lose(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+    pub(super) fn lose(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
         self.input(AppInput::Lost { package: package.into(), connection })
     }
 
-    fn stop(&mut self, package: &str) -> Vec<AppOutput> {
+    pub(super) fn stop(&mut self, package: &str) -> Vec<AppOutput> {
         self.input(AppInput::Stop { package: package.into(), reason: AppStopReason::User })
     }
 
-    fn state(&self, package: &str) -> Option<AppState> {
+    pub(super) fn state(&self, package: &str) -> Option<AppState> {
         self.lives().state(package)
     }
 }
 
-fn calls(outputs: &[AppOutput]) -> usize {
+pub(super) fn calls(outputs: &[AppOutput]) -> usize {
     outputs.iter().filter(|output| matches!(output, AppOutput::Call { .. })).count()
 }
 
@@ -266,7 +266,7 @@ fn a_redial_that_meets_the_call_does_no_harm() {
 }
 
 /// The times, in seconds, of the calls of an app's webhook during this time, if each one fails at once.
-fn tries(stage: &mut Stage, package: &str, seconds: u64) -> Vec<u64> {
+pub(super) fn tries(stage: &mut Stage, package: &str, seconds: u64) -> Vec<u64> {
     let (began_us, mut at) = (stage.now_us, Vec::new());
     while stage.now_us < began_us + seconds * S {
         let (due_us, _) = stage.driver.poll_timeout().expect("it is tried again");
@@ -321,18 +321,6 @@ fn a_start_of_what_is_tried_again_is_tried_at_once_and_answered() {
     assert_eq!(calls(&stage.start("a", AppKind::Foreground)), 1);
     stage.join("a", 2);
     assert_eq!(stage.answer("a", Ok(())), [AppOutput::Started { package: "a".into() }]);
-}
-
-#[test]
-fn without_glasses_nothing_is_tried_again_until_they_come() {
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    stage.lose("a", 1);
-    tries(&mut stage, "a", 20);
-    stage.input(AppInput::Present(false));
-    assert_eq!(calls(&stage.pass(1_000 * S)), 0);
-    assert_eq!(stage.state("a"), Some(AppState::Dormant));
-    assert_eq!(calls(&stage.input(AppInput::Present(true))), 1);
 }
 
 #[test]
@@ -442,90 +430,6 @@ fn an_app_may_release_its_session_before_its_webhook_has_answered() {
     assert_eq!(told, 1, "who waits for the start: {out:?}");
     assert_eq!((stage.answer("a", Ok(())), stage.state("a")), (Vec::new(), None));
     assert_eq!(stage.pass(100 * S), []);
-}
-
-#[test]
-fn without_glasses_apps_go_to_sleep_and_come_back_with_them() {
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    assert_eq!(stage.input(AppInput::Present(false)), []);
-    assert_eq!(stage.pass(ABSENT_MS_MAX * 1_000 - 1), []);
-    // A regular stop, as a final one: the app's own stop runs once.
-    let out = stage.pass(1);
-    assert!(matches!(out.as_slice(), [AppOutput::CallStop { reason: AppStopReason::System, .. }]), "{out:?}");
-    stage.answer("a", Ok(()));
-    let asleep = AppOutput::Asleep { package: "a".into() };
-    assert_eq!(stage.pass(CLOSE_MS * 1_000), [AppOutput::Close { connection: 1, heard: true }, asleep]);
-    assert_eq!(stage.state("a"), Some(AppState::Dormant));
-    assert_eq!(stage.lose("a", 1), []);
-    assert_eq!(calls(&stage.input(AppInput::Present(true))), 1);
-    stage.join("a", 2);
-    assert_eq!(stage.state("a"), Some(AppState::Running));
-}
-
-#[test]
-fn glasses_that_come_while_an_app_goes_to_sleep_wake_it_when_it_is_closed() {
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    stage.input(AppInput::Present(false));
-    stage.pass(ABSENT_MS_MAX * 1_000);
-    assert_eq!(stage.input(AppInput::Present(true)), []);
-    assert_eq!(calls(&stage.lose("a", 1)), 1);
-    // One that is stopped while it becomes dormant is not started again.
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    stage.input(AppInput::Present(false));
-    stage.pass(ABSENT_MS_MAX * 1_000);
-    assert!(stage.stop("a").contains(&AppOutput::Forget { package: "a".into() }));
-    assert_eq!(stage.lose("a", 1).last(), Some(&AppOutput::Stopped { package: "a".into() }));
-    assert_eq!(calls(&stage.input(AppInput::Present(true))), 0);
-}
-
-#[test]
-fn glasses_that_come_back_in_time_disturb_nothing() {
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    stage.input(AppInput::Present(false));
-    stage.pass(30 * S);
-    assert_eq!(stage.input(AppInput::Present(true)), []);
-    assert_eq!(stage.pass(200 * S), []);
-    assert_eq!(stage.state("a"), Some(AppState::Running));
-}
-
-#[test]
-fn a_lost_socket_without_glasses_is_not_called_back_until_they_come() {
-    let mut stage = Stage::new();
-    stage.run("a", 1);
-    stage.input(AppInput::Present(false));
-    stage.lose("a", 1);
-    assert_eq!(calls(&stage.pass(GRACE_MS * 1_000)), 0);
-    assert_eq!(stage.state("a"), Some(AppState::Dormant));
-    // A socket that connects later is accepted, and the app is called again with the glasses.
-    assert_eq!(calls(&stage.join("a", 2)), 0);
-    assert_eq!(stage.state("a"), Some(AppState::Running));
-    let out = stage.input(AppInput::Present(true));
-    assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");
-}
-
-#[test]
-fn after_a_restart_sockets_are_awaited_and_their_apps_called_anew() {
-    let mut stage = Stage::new();
-    let restored = stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
-    assert_eq!(calls(&restored), 0);
-    assert_eq!(stage.lives().by_session("session-a").map(|card| card.package.as_str()), Some("a"));
-    assert_eq!(stage.pass(3 * S), []);
-    let out = stage.join("a", 7);
-    assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");
-    assert_eq!(calls(&stage.join("a", 8)), 0);
-    assert_eq!(stage.state("a"), Some(AppState::Running));
-    // One that resumes continues; one that does not connect is called, and retried while its server is unavailable.
-    let mut stage = Stage::new();
-    stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
-    assert_eq!(calls(&stage.resume("a", 7)), 0);
-    assert_eq!(stage.state("a"), Some(AppState::Running));
-    let mut stage = Stage::new();
-    stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
-    assert_eq!(tries(&mut stage, "a", 20), [4, 5, 7, 11, 19, 35]);
 }
 
 #[test]

@@ -398,3 +398,7 @@ const AGAIN_US: u64 = 1_000_000;
 #[cfg(test)]
 #[path = "restart_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "restart_row_tests.rs"]
+mod row_tests;

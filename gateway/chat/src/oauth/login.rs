@@ -32,13 +32,20 @@ pub struct Login {
     flow: Option<Flow>,
     style: HeaderStyle,
     /// Locked during a renewal, so that concurrent requests renew once.
-    entry: Mutex<Option<Entry>>,
+    unstored: Mutex<Option<Unstored>>,
+}
+
+/// A renewed token that could not be stored.
+struct Unstored {
+    /// The one that the keyring still has.
+    stored: Token,
+    renewed: Token,
 }
 
 impl Login {
-    /// The keyring's entry of this name, read on first use, as a login may happen while the gateway runs.
+    /// The keyring's entry of this name, read for each request: a login may be changed or forgotten while the gateway runs.
     pub fn new(name: impl Into<String>, keyring: Keyring, flow: Option<Flow>, style: HeaderStyle) -> Self {
-        Self { name: name.into(), keyring, flow, style, entry: Mutex::new(None) }
+        Self { name: name.into(), keyring, flow, style, unstored: Mutex::new(None) }
     }
 
     fn headers_of(&self, entry: &Entry) -> Result<Headers, NoCredentials> {
@@ -67,14 +74,35 @@ impl Login {
         }
     }
 
-    async fn write(&self, token: Token) -> Result<(), KeyringError> {
-        let (keyring, name) = (self.keyring.clone(), self.name.clone());
-        let written = tokio::task::spawn_blocking(move || keyring.put(&name, &Entry::Token(token))).await;
-        written.unwrap_or(Ok(()))
+    /// What to send now: the keyring's entry, or its renewed token that could not be stored.
+    async fn current(&self, unstored: &mut Option<Unstored>) -> Result<Entry, NoCredentials> {
+        let stored = self.read().await?;
+        match (stored, unstored.as_ref()) {
+            (Some(Entry::Token(token)), Some(newer)) if same(&token, &newer.stored) => {
+                Ok(Entry::Token(newer.renewed.clone()))
+            }
+            (stored, _) => {
+                *unstored = None;
+                stored.ok_or_else(|| self.log_in("nobody has logged in"))
+            }
+        }
     }
 
-    /// Renews the token. The new one is used even if it cannot be stored, because the old one may be invalid now.
-    async fn renew(&self, token: &Token) -> Result<Token, NoCredentials> {
+    /// Stores a token in place of another one; returns false if the keyring has that one no more.
+    async fn replace(&self, stored: Token, renewed: Token) -> Result<bool, KeyringError> {
+        let (keyring, name) = (self.keyring.clone(), self.name.clone());
+        let written = tokio::task::spawn_blocking(move || match keyring.get(&name)? {
+            Some(Entry::Token(token)) if same(&token, &stored) => {
+                keyring.put(&name, &Entry::Token(renewed)).map(|()| true)
+            }
+            _ => Ok(false),
+        });
+        written.await.unwrap_or(Ok(false))
+    }
+
+    /// Renews the current token; returns what to send now. The new one is used even if it cannot be stored, because the old
+    /// one may be invalid now.
+    async fn renew(&self, token: &Token, unstored: &mut Option<Unstored>) -> Result<Entry, NoCredentials> {
         let (Some(flow), Some(refresh)) = (&self.flow, &token.refresh) else {
             return Err(self.log_in("the login has expired and cannot be renewed"));
         };
@@ -86,10 +114,17 @@ impl Login {
             }
         })?;
         tracing::debug!(login = self.name, "a token was renewed");
-        if let Err(error) = self.write(renewed.clone()).await {
-            tracing::warn!(login = self.name, %error, "a renewed token holds only until the gateway stops");
+        let stored = unstored.take().map_or_else(|| token.clone(), |older| older.stored);
+        match self.replace(stored.clone(), renewed.clone()).await {
+            Ok(true) => Ok(Entry::Token(renewed)),
+            // Meanwhile somebody has logged in anew, or the login was forgotten.
+            Ok(false) => self.current(unstored).await,
+            Err(error) => {
+                tracing::warn!(login = self.name, %error, "a renewed token holds only until the gateway stops");
+                *unstored = Some(Unstored { stored, renewed: renewed.clone() });
+                Ok(Entry::Token(renewed))
+            }
         }
-        Ok(renewed)
     }
 }
 
@@ -110,69 +145,31 @@ fn same(one: &Token, other: &Token) -> bool {
 #[async_trait]
 impl Credentials for Login {
     async fn headers(&self) -> Result<Headers, NoCredentials> {
-        let mut kept = self.entry.lock().await;
-        if kept.is_none() {
-            *kept = self.read().await?;
-        }
-        let Some(entry) = kept.as_ref() else {
-            return Err(self.log_in("nobody has logged in"));
-        };
-        if let Entry::Token(token) = entry
+        let mut unstored = self.unstored.lock().await;
+        let entry = self.current(&mut unstored).await?;
+        if let Entry::Token(token) = &entry
             && let Some(expires) = token.expires_at_ms.filter(|expires| exchange::now_ms() >= expires - EARLY_MS)
         {
-            // A new login, or a renewal by another process, may have replaced it.
-            let newer = match self.read().await {
-                Ok(Some(Entry::Token(newer))) if !same(&newer, token) => Some(newer),
-                _ => None,
-            };
-            let fresh = |token: &Token| token.expires_at_ms.is_none_or(|at| exchange::now_ms() < at - EARLY_MS);
-            let renewed = match newer {
-                Some(newer) if fresh(&newer) => Ok(newer),
-                Some(newer) => self.renew(&newer).await,
-                None => self.renew(token).await,
-            };
-            match renewed {
-                Ok(renewed) => *kept = Some(Entry::Token(renewed)),
+            return match self.renew(token, &mut unstored).await {
+                Ok(renewed) => self.headers_of(&renewed),
                 // It is still valid for a moment, and the server may be back by then.
-                Err(error) if error.kind == FailureKind::Transient && exchange::now_ms() < expires => {}
-                Err(error) => {
-                    *kept = None;
-                    return Err(error);
+                Err(error) if error.kind == FailureKind::Transient && exchange::now_ms() < expires => {
+                    self.headers_of(&entry)
                 }
-            }
+                Err(error) => Err(error),
+            };
         }
-        match kept.as_ref() {
-            Some(entry) => self.headers_of(entry),
-            None => Err(self.log_in("nobody has logged in")),
-        }
+        self.headers_of(&entry)
     }
 
     async fn handle_unauthorized(&self, sent: &Headers) -> bool {
-        let mut kept = self.entry.lock().await;
+        let mut unstored = self.unstored.lock().await;
         let is_new = |entry: &Entry| self.headers_of(entry).is_ok_and(|headers| headers != *sent);
-        // Another request has renewed it already.
-        if kept.as_ref().is_some_and(is_new) {
-            return true;
-        }
-        if let Ok(Some(stored)) = self.read().await
-            && is_new(&stored)
-        {
-            *kept = Some(stored);
-            return true;
-        }
-        let Some(Entry::Token(token)) = kept.as_ref() else {
-            *kept = None;
-            return false;
-        };
-        match self.renew(token).await {
-            Ok(renewed) => {
-                *kept = Some(Entry::Token(renewed));
-                true
-            }
-            Err(_) => {
-                *kept = None;
-                false
-            }
+        match self.current(&mut unstored).await {
+            // Another request has renewed it already, or somebody has logged in anew.
+            Ok(entry) if is_new(&entry) => true,
+            Ok(Entry::Token(token)) => self.renew(&token, &mut unstored).await.is_ok(),
+            Ok(Entry::Key(_)) | Err(_) => false,
         }
     }
 }

@@ -5,6 +5,7 @@
 mod log;
 pub mod machines;
 mod shell;
+mod speaker;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
