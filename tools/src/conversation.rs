@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Message, Part, Role};
+use gateway_core::vocab::{Message, Role};
 use serde::Serialize;
 
 use crate::{
@@ -27,14 +27,12 @@ pub fn recent(messages: &[Message]) -> Arc<[PastMessage]> {
     let mut left = CONVERSATION_BYTES_MAX;
     for message in messages.iter().rev() {
         let role = match message.role {
-            Role::User => "user",
+            Role::User if message.is_wearers() => "user",
             Role::Assistant => "assistant",
-            Role::System | Role::Tool => continue,
+            Role::User | Role::System | Role::Tool => continue,
         };
-        let has_picture = message.parts.iter().any(|part| matches!(part, Part::Image { .. }));
         let content = message.plain_text();
-        // The text beside a picture is the gateway's.
-        if has_picture || content.trim().is_empty() {
+        if content.trim().is_empty() {
             continue;
         }
         let is_whole = content.len() <= left;
@@ -51,14 +49,14 @@ pub fn recent(messages: &[Message]) -> Arc<[PastMessage]> {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::vocab::{ToolCall, ToolResult};
+    use gateway_core::vocab::{Part, ToolCall, ToolResult};
     use serde_json::json;
 
     use super::*;
+    use crate::test_support::picture;
 
     #[test]
     fn only_the_words_of_both_sides_are_taken() {
-        let picture = Part::Image { mime: "image/jpeg".into(), data: "/9j/".into() };
         let call = ToolCall { id: "c".into(), name: "note.add".into(), arguments: json!({"text": "hidden"}) };
         let messages = [
             Message::text(Role::System, "hidden"),
@@ -68,7 +66,7 @@ mod tests {
                 role: Role::Tool,
                 parts: vec![Part::ToolResult { call_id: "c".into(), result: ToolResult::said("hidden") }],
             },
-            Message { role: Role::User, parts: vec![Part::Text { text: "hidden".into() }, picture] },
+            picture(),
             Message {
                 role: Role::Assistant,
                 parts: vec![

@@ -1,7 +1,7 @@
 //! The wearer's context in one request to a model: style instructions, standing instructions, an index of skills, and
 //! the facts that are relevant to the wearer's words. Pure functions: the data are arguments.
 
-use gateway_core::vocab::{Message, Role};
+use gateway_core::vocab::Message;
 
 use crate::{
     memory::{Index, Skill, Text},
@@ -84,7 +84,7 @@ pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
 
 /// The blocks as one text, for the latest words of the wearer in these messages.
 pub fn system(known: Known<'_>, messages: &[Message]) -> String {
-    let said = messages.iter().rev().find(|message| message.role == Role::User);
+    let said = messages.iter().rev().find(|message| message.is_wearers());
     let words = said.map(Message::plain_text).unwrap_or_default();
     blocks(known, &words).into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n\n")
 }
@@ -93,10 +93,10 @@ pub fn system(known: Known<'_>, messages: &[Message]) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use gateway_core::vocab::ToolSpec;
+    use gateway_core::vocab::{Role, ToolSpec};
 
     use super::*;
-    use crate::test_support::texts;
+    use crate::test_support::{picture, texts};
 
     fn tools(names: &[&str]) -> Specs {
         names.iter().map(|name| Arc::new(ToolSpec { name: (*name).to_owned(), ..ToolSpec::default() })).collect()
@@ -121,7 +121,8 @@ mod tests {
         assert_eq!(kinds(known, "where is my car"), ["personality", "instructions", "facts"]);
         assert_eq!(kinds(known, "what time is it"), ["personality", "instructions"]);
         assert_eq!(kinds(Known { instructions: &[], facts: &none, ..known }, "where is my car"), ["personality"]);
-        let said = [Message::text(Role::User, "Where is my car?"), Message::text(Role::Assistant, "Wait.")];
+        // A picture that a tool returned is not what the wearer said last.
+        let said = [Message::text(Role::User, "Where is my car?"), Message::text(Role::Assistant, "Wait."), picture()];
         let system = system(known, &said);
         assert!(
             system.starts_with("Be brief.\n\nThe wearer's standing instructions:\n- Say you\n- Always"),

@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use gateway_core::vocab::{
-    ApprovalOutcome, DisplaySize, Due, ErrorCode, OpenEntry, ScheduleEntry, ScheduleKind, Timestamp, ToolCall,
-    ToolResult, Turn,
+    ApprovalOutcome, DisplaySize, Due, ErrorCode, Message, OpenEntry, Part, Role, ScheduleEntry, ScheduleKind,
+    Timestamp, ToolCall, ToolResult, Turn,
 };
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::Value;
@@ -143,6 +143,12 @@ pub(crate) fn context() -> CallContext {
 pub(crate) fn texts(all: &[&str]) -> Vec<Text> {
     let text = |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
     (1..).zip(all).map(text).collect()
+}
+
+/// The message with a picture of a tool, as the core adds it behind the results of a step.
+pub(crate) fn picture() -> Message {
+    let text = Part::Text { text: "[what the tool has seen]".into() };
+    Message { role: Role::User, parts: vec![text, Part::Image { mime: "image/jpeg".into(), data: "/9j/".into() }] }
 }
 
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {

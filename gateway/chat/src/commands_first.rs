@@ -136,4 +136,31 @@ mod tests {
         let events = answer(&model, request(vec![wearer("what colour is the sky")])).await;
         assert_eq!(said(&events), "It is blue.", "the script had one answer, and nothing took it before");
     }
+
+    #[tokio::test]
+    async fn a_picture_that_a_command_returns_stays_on_the_box_and_is_no_command() {
+        let scripted = Arc::new(Scripted::list([Answer::text("A heron.")]));
+        let model = CommandsFirst::new(scripted.clone());
+        // The text beside a picture is not the wearer's.
+        let picture = Part::Image { mime: "image/jpeg".into(), data: "/9j/".into() };
+        let picture =
+            Message { role: Role::User, parts: vec![Part::Text { text: "turn on the lamp".into() }, picture] };
+        let taken = |call_id: String| {
+            let call = ToolCall { id: call_id.clone(), name: "camera.photo".into(), arguments: json!({}) };
+            let result = ToolResult::said("Photo taken.");
+            request(vec![
+                Message::text(Role::User, "take a photo"),
+                Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] },
+                Message { role: Role::Tool, parts: vec![Part::ToolResult { call_id, result }] },
+                picture.clone(),
+            ])
+        };
+        let events = answer(&model, taken(format!("{}1", intents::CALL_PREFIX))).await;
+        assert_eq!(said(&events), "Photo taken.");
+        assert!(scripted.requests().is_empty());
+
+        let of_the_model = taken("c1".into());
+        assert_eq!(model.match_command(&of_the_model), None);
+        assert_eq!(said(&answer(&model, of_the_model).await), "A heron.");
+    }
 }

@@ -105,6 +105,17 @@ async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_photo_taken_by_a_command_is_not_sent_to_the_model() {
+    let provider = Provider::start().await;
+    let model = model(&provider, "chat_completions", "one");
+    let world = World::with(&format!("[model]\n{model}images = true\ncommands_offline = true\n")).await;
+    let mut glasses = seeing(&world, "image/jpeg", &jpeg()).await;
+    let told = ask(&mut glasses, "take a photo").await;
+    assert!(told.contains("photo taken"), "{told}");
+    assert_eq!(provider.asked().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_photo_that_is_deleted_is_no_longer_sent_to_the_model() {
     let file = jpeg();
     let base64 = STANDARD.encode(&file);

@@ -6,7 +6,7 @@
 
 use ::std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
-use gateway_core::vocab::{ClientClass, Message, Part, Role};
+use gateway_core::vocab::{ClientClass, Message, Part};
 
 use super::{
     names::{API, RUN, is_code},
@@ -180,7 +180,7 @@ fn imported(messages: &[Message], bundle: &Bundle) -> BTreeSet<String> {
                 found.extend(quoted.filter(|text| bundle.module(text).is_some()).take(RANKED_MAX).map(str::to_owned));
             }
         }
-        turns += usize::from(message.role == Role::User);
+        turns += usize::from(message.is_wearers());
         if turns > TURNS_KEPT {
             break;
         }

@@ -18,7 +18,7 @@ mod terms;
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Message, Part, Role};
+use gateway_core::vocab::{Message, Part};
 
 pub use index::Index;
 
@@ -91,7 +91,7 @@ impl Query {
                     said.called.push(call.name.clone());
                 }
             }
-            if message.role == Role::User {
+            if message.is_wearers() {
                 turns += 1;
                 match turns {
                     1 => said.now = message.plain_text(),

@@ -6,6 +6,7 @@ use gateway_core::vocab::{Message, Part, Phrases, Role, ToolCall, ToolFlags, Too
 use serde_json::json;
 
 use super::*;
+use crate::test_support::picture;
 
 fn tool(name: &str, description: &str, always: bool) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
@@ -69,6 +70,8 @@ fn what_was_called_lately_stays_and_what_was_said_before_helps() {
     messages.push(Message::text(Role::User, "And tomorrow?"));
     let said = Query::of(&messages);
     assert_eq!((said.now.as_str(), said.before.as_str()), ("And tomorrow?", "How is the wind?"));
+    messages.push(picture());
+    assert_eq!(Query::of(&messages), said, "a picture that a tool returned is not the wearer's");
     let choice = eager().choose(&fixture(), &said, 128);
     assert_eq!(names(&choice), ["clock.time", "zoo.07", "weather.now"]);
 }

@@ -214,7 +214,7 @@ fn asks_whose(pending: &Pending) -> bool {
 
 /// The wearer's last words, if they are short enough to be a command.
 fn wearers_words(request: &Request) -> Option<String> {
-    let last = request.messages.last().filter(|message| message.role == Role::User)?;
+    let last = request.messages.last().filter(|message| message.is_wearers())?;
     let text = last.plain_text();
     (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text, Language::of(&request.language))).then_some(text)
 }

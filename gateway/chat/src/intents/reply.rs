@@ -11,6 +11,7 @@ pub(super) const WITHOUT_MODEL: &str =
 /// The reply to the results at the end of the conversation; `None` if the last message is of another kind. An empty
 /// text means that the tools' own output suffices.
 pub(super) fn to_results(messages: &[Message]) -> Option<String> {
+    let messages = up_to_results(messages);
     let last_other = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |index| index + 1);
     let trailing = messages.get(last_other..).unwrap_or(&[]);
     if trailing.is_empty() {
@@ -31,7 +32,14 @@ pub(super) fn to_results(messages: &[Message]) -> Option<String> {
 /// Whether the conversation ends with results of this engine's calls.
 pub(super) fn is_to_own_calls(messages: &[Message]) -> bool {
     let own = |part: &Part| matches!(part, Part::ToolResult { call_id, .. } if call_id.starts_with(super::CALL_PREFIX));
-    messages.last().is_some_and(|last| last.role == Role::Tool && last.parts.iter().all(own))
+    let last = up_to_results(messages).last();
+    last.is_some_and(|last| last.role == Role::Tool && last.parts.iter().all(own))
+}
+
+/// The conversation without the pictures at its end: they belong to the results before them.
+fn up_to_results(messages: &[Message]) -> &[Message] {
+    let end = messages.iter().rposition(|message| !message.has_picture()).map_or(0, |index| index + 1);
+    messages.get(..end).unwrap_or_default()
 }
 
 fn sentence(result: &ToolResult) -> String {
@@ -111,5 +119,19 @@ mod tests {
         }
         assert_eq!(to_results(&[Message::text(Role::User, "x")]), None);
         assert_eq!(to_results(&[]), None);
+    }
+
+    #[test]
+    fn pictures_behind_results_belong_to_them() {
+        let picture = Part::Image { mime: "image/jpeg".into(), data: "/9j/".into() };
+        let seen = Message { role: Role::User, parts: vec![Part::Text { text: "[seen]".into() }, picture] };
+        let mut messages = conversation(vec![ToolResult::said("Photo taken.")]);
+        messages.push(seen.clone());
+        assert_eq!(to_results(&messages).as_deref(), Some("Photo taken."));
+        assert!(!is_to_own_calls(&messages), "the call is a model's");
+        assert_eq!(to_results(std::slice::from_ref(&seen)), None);
+        let result = ToolResult::said("Photo taken.");
+        let part = Part::ToolResult { call_id: format!("{}1", crate::intents::CALL_PREFIX), result };
+        assert!(is_to_own_calls(&[Message { role: Role::Tool, parts: vec![part] }, seen]));
     }
 }

@@ -97,6 +97,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_tool_has_seen_is_not_the_wearers() {
+        let result = ToolResult { attachments: vec![image("/9j/4AAQ")], ..ToolResult::said("Taken.") };
+        let seen = message([&result].into_iter(), &mut 4);
+        assert!(seen.is_some_and(|seen| seen.has_picture() && !seen.is_wearers()));
+        assert!(Message::text(Role::User, "What is this?").is_wearers());
+    }
+
+    #[test]
     fn who_is_not_shown_a_picture_is_told_of_it() {
         let with = |attachments: Vec<Attachment>| ToolResult { attachments, ..ToolResult::said("Taken.") };
         let line = |result: &ToolResult, images| note(result, images).unwrap_or_default();

@@ -76,10 +76,11 @@ fn withdrawn(messages: &[Message], turn: usize) -> Vec<usize> {
         return Vec::new();
     };
     // The pictures of a step follow its results.
-    let is_picture = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Image { .. }));
     let until = last.saturating_add(1);
-    let pictures =
-        messages.iter().enumerate().filter(|(place, message)| *place >= turn && *place <= until && is_picture(message));
+    let pictures = messages
+        .iter()
+        .enumerate()
+        .filter(|(place, message)| *place >= turn && *place <= until && message.has_picture());
     pictures.map(|(place, _)| place).collect()
 }
 

@@ -27,7 +27,8 @@ const IMAGE_TOKENS: u32 = 1_000;
 pub enum Role {
     /// Standing instructions.
     System,
-    /// The wearer, in speech or in text.
+    /// The wearer, in speech or in text; and, for providers, the pictures that tools returned
+    /// ([`Message::is_wearers`]).
     User,
     /// The assistant, its tool calls included.
     Assistant,
@@ -79,6 +80,17 @@ impl Message {
     /// A message of one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// Whether it shows pictures. Tools return them; a wearer's message is text.
+    pub fn has_picture(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Image { .. }))
+    }
+
+    /// Whether the wearer said it. Pictures that tools returned have the same role, since providers take pictures from
+    /// no other one; the text beside them is the gateway's.
+    pub fn is_wearers(&self) -> bool {
+        self.role == Role::User && !self.has_picture()
     }
 
     /// Estimated tokens of the message in a model's context.

@@ -1,6 +1,6 @@
 //! Which modules a model is told of.
 
-use gateway_core::vocab::{ToolCall, ToolSpec};
+use gateway_core::vocab::{Role, ToolCall, ToolSpec};
 use serde_json::json;
 
 use super::*;
@@ -14,7 +14,7 @@ use crate::{
     registry::{Registry, RunContext, Runner},
     secret::Secrets,
     source::{Scope, Source},
-    test_support::World,
+    test_support::{World, picture},
     workspace::NoWorkspace,
 };
 
@@ -109,6 +109,7 @@ fn of_many_modules_those_are_named_that_the_words_speak_for() {
     let first = said("first")[0].clone();
     let during = told(&[first.clone(), before.clone()]);
     assert!(!during.text.contains("mcp-server9:") && during == told(std::slice::from_ref(&first)), "{}", during.text);
+    assert_eq!(during, told(&[first.clone(), before.clone(), picture()]), "a picture begins no turn");
     let list = told(&[first, before, said("and again")[0].clone()]);
     assert!(list.text.contains("\n@capabilities/mcp-server9: handle"), "{}", list.text);
     assert!(!list.text.contains("none"), "{}", list.text);
