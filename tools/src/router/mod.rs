@@ -25,7 +25,7 @@ pub use index::Index;
 use self::lists::PerList;
 use crate::registry::Specs;
 
-/// Turns of the wearer whose tools stay offered, including the current one.
+/// Turns of the wearer whose tools stay offered, before the current one.
 const TURNS_KEPT: usize = 3;
 /// Weight of the previous turn's words if the current ones match nothing.
 const EARLIER_WEIGHT: f32 = 0.5;
@@ -74,18 +74,20 @@ pub struct Query {
     pub now: String,
     /// The wearer's previous utterance.
     pub before: String,
-    /// Tools called in the last turns, latest first.
+    /// Tools called in the turns before the current one, latest first.
     pub called: Vec<String>,
 }
 
 impl Query {
-    /// From the messages of a request, oldest first.
+    /// From the messages of a request, oldest first. Calls of the current turn do not count: within a turn the list of
+    /// tools stays the same.
     pub fn of(messages: &[Message]) -> Self {
         let mut said = Self::default();
         let mut turns = 0;
         for message in messages.iter().rev() {
             for part in message.parts.iter().rev() {
-                if let Part::ToolCall { call } = part
+                if turns > 0
+                    && let Part::ToolCall { call } = part
                     && !said.called.contains(&call.name)
                 {
                     said.called.push(call.name.clone());
@@ -98,7 +100,7 @@ impl Query {
                     2 => said.before = message.plain_text(),
                     _ => {}
                 }
-                if turns == TURNS_KEPT {
+                if turns > TURNS_KEPT {
                     break;
                 }
             }

@@ -77,6 +77,20 @@ fn what_was_called_lately_stays_and_what_was_said_before_helps() {
 }
 
 #[test]
+fn calls_count_for_three_turns_after_their_own_and_within_it_the_list_stays_the_same() {
+    let turn = |number: u8| {
+        let call = ToolCall { id: "1".into(), name: format!("zoo.{number:02}"), arguments: json!({}) };
+        let called = Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] };
+        [Message::text(Role::User, format!("Is there any rain or wind on day {number}?")), called]
+    };
+    let messages: Vec<Message> = (0..5).flat_map(turn).collect();
+    let (first, behind_the_call) = (Query::of(&messages[..9]), Query::of(&messages));
+    assert_eq!(first.called, ["zoo.03", "zoo.02", "zoo.01"]);
+    let offered = |said: &Query| Router::default().choose(&fixture(), said, 128).tools;
+    assert_eq!(offered(&first), offered(&behind_the_call));
+}
+
+#[test]
 fn a_phrase_counts_though_the_description_is_silent() {
     let mut tools = fixture().to_vec();
     let mut spec = ToolSpec::clone(&tools[20]);
