@@ -68,7 +68,8 @@ impl Tool for MemoryDelete {
             return Ok(told(say, "Memory", "Nothing forgotten", json!({"deleted": null})));
         };
         memory.that.forget(&context.user, &fact.text, facts::now_us(context));
-        let say = spoken::sentence(&format!("Forgotten: {}", facts::short(&fact)));
+        // In full: who hears what is gone needs no confirmation before.
+        let say = spoken::sentence(&format!("Forgotten: {}", fact.text));
         let data = json!({"deleted": facts::describe(context, &fact)});
         let mut result = told(say, "Forgotten", facts::short(&fact), data);
         result.follow_ups = vec!["Bring that memory back".to_owned()];

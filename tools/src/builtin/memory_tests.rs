@@ -9,15 +9,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};
+use gateway_core::vocab::{ClientClass, Content, ErrorCode, ToolResult};
 use serde_json::{Value, json};
 
 use crate::{
     executor::Executor,
+    limits::ITEM_CHARS_MAX,
     matching,
     memory::{
-        Conversations, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Memory, Photos, Skill, Skills, THAT_US_MAX, Text,
-        Texts,
+        Conversations, FACT_CHARS_MAX, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Memory, Photos, Skill, Skills,
+        THAT_US_MAX, Text, Texts,
     },
     ports::{PortError, Ports},
     registry::Registry,
@@ -204,6 +205,18 @@ async fn nothing_is_forgotten_that_was_not_meant() {
     other.user = "bob".into();
     let result = fixture.executor.call(other, call("memory.delete", json!({"id": 1}))).await;
     assert_eq!(result.say.as_deref(), Some("There is no memory number 1."));
+}
+
+#[tokio::test]
+async fn a_fact_that_is_forgotten_is_read_out_in_full() {
+    let fixture = Fixture::new();
+    // The longest one, in letters of four bytes.
+    let fact = "\u{10480}".repeat(FACT_CHARS_MAX);
+    fixture.say("memory.create", json!({"text": fact})).await;
+    let result = fixture.run("memory.delete", json!({"query": "last"})).await;
+    assert_eq!(result.say, Some(format!("Forgotten: {fact}.")));
+    let is_short = matches!(&result.show, Some(Content::Card { text, .. }) if text.len() <= ITEM_CHARS_MAX);
+    assert!(is_short, "{:?}", result.show);
 }
 
 #[tokio::test]
