@@ -118,12 +118,44 @@ pub(super) fn session(session: &SessionOf) -> String {
         firmware => format!(", firmware {}", in_one_line(firmware)),
     };
     let battery = session.battery_percent.map_or_else(String::new, |percent| format!(", battery {percent} %"));
+    let muted = if session.muted { ", muted" } else { "" };
     let microphone = match session.microphone.as_slice() {
-        [] if session.muted => ", muted".to_owned(),
         [] => String::new(),
         faults => format!(", microphone {}", in_one_line(&faults.join(" and "))),
     };
     let lost = session.lost_s.map_or_else(String::new, |s| format!(", link lost {} ago: it may resume", ago(s)));
     let SessionOf { transport, peer, .. } = session;
-    format!("{transport} from {peer} for {}{firmware}{battery}{microphone}{lost}", ago(session.for_s))
+    format!("{transport} from {peer} for {}{firmware}{battery}{muted}{microphone}{lost}", ago(session.for_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_muted_microphone_is_told_with_what_is_wrong_with_it() {
+        let told = |muted, faults: &[&str]| {
+            session(&SessionOf {
+                transport: "wss".to_owned(),
+                peer: "10.0.0.7:5000".to_owned(),
+                for_s: 5,
+                lost_s: None,
+                firmware: String::new(),
+                battery_percent: Some(80),
+                muted,
+                microphone: faults.iter().map(|fault| (*fault).to_owned()).collect(),
+                turn: None,
+            })
+        };
+        let cases: [(bool, &[&str], &str); 4] = [
+            (false, &[], "battery 80 %"),
+            (true, &[], "battery 80 %, muted"),
+            (false, &["quiet", "offset"], "battery 80 %, microphone quiet and offset"),
+            (true, &["dead"], "battery 80 %, muted, microphone dead"),
+        ];
+        for (muted, faults, end) in cases {
+            let told = told(muted, faults);
+            assert!(told.ends_with(end), "{told}");
+        }
+    }
 }

@@ -60,11 +60,15 @@ pub(super) fn state(session: &SessionOf) -> Markup {
     match (session.lost_s, session.turn) {
         (Some(lost), _) => badge("warn", &format!("no link for {}", seconds(lost))),
         (None, Some(turn)) => badge("good", &format!("in turn {turn}")),
-        (None, None) if !session.microphone.is_empty() => {
-            badge("warn", &format!("microphone {}", session.microphone.join(" and ")))
+        (None, None) => {
+            let faults = session.microphone.join(" and ");
+            match (session.muted, faults.is_empty()) {
+                (false, true) => badge("", "listens"),
+                (true, true) => badge("", "muted"),
+                (false, false) => badge("warn", &format!("microphone {faults}")),
+                (true, false) => badge("warn", &format!("muted, microphone {faults}")),
+            }
         }
-        (None, None) if session.muted => badge("", "muted"),
-        (None, None) => badge("", "listens"),
     }
 }
 
@@ -74,5 +78,36 @@ pub(super) fn battery(session: &SessionOf) -> Markup {
         Some(percent @ 0..20) => badge("warn", &format!("{percent} %")),
         Some(percent) => html! { (percent) " %" },
         None => html! { "unknown" },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_muted_microphone_is_shown_with_what_is_wrong_with_it() {
+        let shown = |muted, faults: &[&str]| {
+            state(&SessionOf {
+                transport: "wss".to_owned(),
+                peer: "10.0.0.7:5000".to_owned(),
+                for_s: 5,
+                lost_s: None,
+                firmware: String::new(),
+                battery_percent: None,
+                muted,
+                microphone: faults.iter().map(|fault| (*fault).to_owned()).collect(),
+                turn: None,
+            })
+        };
+        let cases: [(bool, &[&str], &str, &str); 4] = [
+            (false, &[], "", "listens"),
+            (true, &[], "", "muted"),
+            (false, &["quiet", "offset"], "warn", "microphone quiet and offset"),
+            (true, &["dead"], "warn", "muted, microphone dead"),
+        ];
+        for (muted, faults, kind, words) in cases {
+            assert_eq!(shown(muted, faults).into_string(), badge(kind, words).into_string());
+        }
     }
 }
