@@ -257,6 +257,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
     use crate::acoustics::Fault;
+    use crate::script::STEPS;
 
     fn one(line: &str) -> Action {
         let mut steps = parse(line).unwrap();
@@ -303,10 +304,21 @@ mod tests {
             ("half-duplex 50", Action::Acoustics(Change::HalfDuplex(Some("50".parse().unwrap())))),
             ("half-duplex off", Action::Acoustics(Change::HalfDuplex(None))),
             ("microphone dead", Action::Acoustics(Change::Fault(Some(Fault::Dead)))),
+            ("microphone quiet,40", Action::Acoustics(Change::Fault(Some(Fault::Quiet(40.0))))),
             ("microphone off", Action::Acoustics(Change::Fault(None))),
             ("battery 20", Action::Battery(20)),
         ] {
             assert_eq!(one(line), action, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_step_is_shown_to_people() {
+        let what = parse("jump").unwrap_err().what;
+        let (_, steps) = what.split_once("there are ").unwrap();
+        let shown: Vec<&str> = STEPS.split_whitespace().collect();
+        for step in steps.replace(" and ", ", ").split(", ") {
+            assert!(shown.contains(&step), "{step}");
         }
     }
 
