@@ -122,10 +122,12 @@ fn too_late(tool: &Registered, given: Duration) -> ToolResult {
 }
 
 /// A failure in the middle of a change leaves it unknown what was done, whatever the tool's source claims. Such a
-/// call is not marked as retryable.
+/// call is not marked as retryable, unless a second one changes nothing more.
 fn truthful(tool: &Registered, mut result: ToolResult) -> ToolResult {
     let flags = tool.spec.flags;
-    if flags.read_only || flags.idempotent || tool.is_program() {
+    // The gateway's own runners return this if nothing was sent yet. An answer of glasses does not count as that.
+    let is_unsent = !matches!(tool.source, Source::Device(_)) && result == cancelled();
+    if flags.read_only || tool.is_program() || is_unsent {
         return result;
     }
     let Some(error) = &mut result.error else {
@@ -138,7 +140,7 @@ fn truthful(tool: &Registered, mut result: ToolResult) -> ToolResult {
             result.content.clone_from(&error.message);
             result.say = Some("I stopped that. I don't know whether it was done.".into());
         }
-        ErrorCode::Timeout | ErrorCode::HttpError => error.retryable = false,
+        ErrorCode::Timeout | ErrorCode::HttpError if !flags.idempotent => error.retryable = false,
         _ => {}
     }
     result

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     call::CallContext,
     catalogue::{CatalogueStore, StoredSet},
+    consent::cancelled,
     executor::{CallRecords, Executor},
     intents::{AskedCall, Intent, Journal, Key, Made, Past},
     ledger::{self, Ledger, Record},
@@ -498,7 +499,8 @@ async fn only_what_did_nothing_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_reaches_the_runner_and_the_result_is_truthful() {
-    for (flags, words) in [(READING, "nothing was done"), (CHANGING, "unknown")] {
+    let idempotent = ToolFlags { idempotent: true, ..CHANGING };
+    for (flags, words) in [(READING, "nothing was done"), (CHANGING, "unknown"), (idempotent, "unknown")] {
         let fixture = fixture(flags, Act::Stops);
         let context = context();
         let cancel = context.cancel.clone();
@@ -515,6 +517,9 @@ async fn an_interruption_reaches_the_runner_and_the_result_is_truthful() {
             assert!(!error.retryable && result.say.unwrap().contains("don't know"));
         }
     }
+    // A runner that was interrupted before it has sent anything knows that nothing was done.
+    let unsent = fixture(CHANGING, Act::Answer(cancelled())).executor.call(context(), good()).await;
+    assert!(unsent.error.unwrap().message.contains("nothing was done"));
     // A deadline cancels the runner, too.
     let fixture = fixture(CHANGING, Act::Stops);
     let result = fixture.executor.call(context(), good()).await;

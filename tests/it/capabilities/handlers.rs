@@ -166,7 +166,10 @@ async fn an_interruption_stops_a_handler_that_changes_nothing_and_a_timeout_ever
     let post = get.replace("');", "', { method: 'POST' });");
     let source = file("slow", &[("get", &get), ("post", &post)]);
     let source = source
-        .replace("post: { annotations: { readOnlyHint: true }", "post: { timeoutMs: 8_000")
+        .replace(
+            "post: { annotations: { readOnlyHint: true }",
+            "post: { timeoutMs: 8_000, annotations: { idempotentHint: true }",
+        )
         .replace("get: { annotations: { readOnlyHint: true }", "get: { timeoutMs: 60_000");
     let world = world(&[("slow.ts", source)], &servers.policy("slow")).await;
     let call = async |name: &str, wanted: usize| {

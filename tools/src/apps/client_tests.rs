@@ -258,8 +258,12 @@ async fn the_conversation_is_sent_to_apps_with_the_permission_and_is_in_no_log()
 #[tokio::test]
 async fn an_interruption_ends_what_may_be_ended() {
     let server = Server::start(Does::Hangs).await;
-    for (read_only, code) in [(true, ErrorCode::Cancelled), (false, ErrorCode::Timeout)] {
-        let flags = ToolFlags { read_only, ..ToolFlags::default() };
+    let hints = |read_only, idempotent| ToolFlags { read_only, idempotent, ..ToolFlags::default() };
+    for (flags, code) in [
+        (hints(true, true), ErrorCode::Cancelled),
+        (hints(false, false), ErrorCode::Timeout),
+        (hints(false, true), ErrorCode::Timeout),
+    ] {
         let bench = Bench::of(with_flags(todo(&server.url), flags));
         let before = server.seen.count();
         let interrupt = async {
@@ -277,7 +281,7 @@ async fn an_interruption_ends_what_may_be_ended() {
     bench.cancel.cancel();
     assert_eq!(bench.call(json!({})).await.error.unwrap().code, ErrorCode::Cancelled);
     drop(all);
-    assert_eq!(server.seen.count(), 2);
+    assert_eq!(server.seen.count(), 3);
 }
 
 #[tokio::test]

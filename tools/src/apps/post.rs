@@ -65,7 +65,7 @@ impl Post {
         // Dropping the request closes the connection, which notifies the server. A change that has begun is waited for.
         let unwanted = async {
             context.cancel.cancelled().await;
-            if sent.load(Ordering::Relaxed) && !repeatable {
+            if sent.load(Ordering::Relaxed) && !context.flags.read_only {
                 std::future::pending::<()>().await;
             }
         };

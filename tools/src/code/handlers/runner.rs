@@ -67,7 +67,7 @@ impl Runner for HandlerRunner {
         let action = Action::Handle { function, arguments };
         let running = open(&self.sandbox, self.file(), action, &library, limits, &stop);
         tokio::pin!(running);
-        let may_stop = context.flags.read_only || context.flags.idempotent;
+        let may_stop = context.flags.read_only;
         let outcome = tokio::select! {
             biased;
             outcome = &mut running => outcome,
