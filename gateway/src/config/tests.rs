@@ -59,12 +59,19 @@ fn mistakes_that_would_show_later_are_told_at_once() {
         ("[listen]\nplain = \"yes\"", Some(2), "`listen.plain`: invalid type: string \"yes\", expected true or false"),
         ("limits.sessions = \"50\"", Some(1), "`limits.sessions`: invalid type"),
         ("[mcp.servers.a]\nargs = [\"x\", 7]", Some(2), "`mcp.servers.a"),
+        ("[mcp.servers.a]\ncommand = \"x\"\nalow = [\"b\"]", None, "`mcp.servers.a.alow`: a server has no such key"),
         ("name = 7", Some(1), "`name`: invalid type"),
     ] {
         let found = problems(text);
         assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
         assert!(found[0].1.contains(words), "{text}: {found:?}");
     }
+}
+
+#[test]
+fn keys_that_other_programs_give_a_server_are_accepted() {
+    let text = "[mcp.servers.a]\ncommand = \"x\"\ntype = \"stdio\"\ntransport = \"stdio\"\ndescription = \"files\"\n";
+    check(text, "x.toml").unwrap();
 }
 
 #[test]

@@ -69,5 +69,12 @@ impl McpSettings {
                 "`mcp.hosts` has `{host}`; it must be a name such as box.lan, without http:// and path"
             ));
         }
+        for (name, server) in &self.servers {
+            for key in server.unknown_keys() {
+                problems.nowhere(format!(
+                    "`mcp.servers.{name}.{key}`: a server has no such key; write one of those in docs/mcp.md, or remove it"
+                ));
+            }
+        }
     }
 }

@@ -23,7 +23,8 @@ pub const SERVERS_MAX: usize = 32;
 /// Maximum timeout of a call, in milliseconds.
 const TIMEOUT_MS_MAX: u32 = 120_000;
 
-/// A server as configured. Keys of other programs are ignored with a log message, since many programs share the form.
+/// A server as configured. In a file of the common form, which many programs share, unknown keys are ignored with a log
+/// message; in the gateway's own configuration they are errors.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RawServer {
@@ -59,6 +60,14 @@ pub struct RawServer {
     /// All other keys.
     #[serde(flatten)]
     pub other: BTreeMap<String, serde_json::Value>,
+}
+
+impl RawServer {
+    /// The keys that mean nothing here, except those that files for other programs usually have.
+    pub fn unknown_keys(&self) -> impl Iterator<Item = &str> {
+        let keys = self.other.keys().map(String::as_str);
+        keys.filter(|key| !matches!(*key, "type" | "transport" | "description"))
+    }
 }
 
 /// The calls of a server that require approval.
@@ -206,7 +215,7 @@ pub fn check(name: &str, raw: RawServer, variable: &dyn Fn(&str) -> Option<Strin
     if raw.disabled {
         return Ok(None);
     }
-    for key in raw.other.keys().filter(|key| !matches!(key.as_str(), "type" | "transport" | "description")) {
+    for key in raw.unknown_keys() {
         tracing::info!(server = name, key, "an unknown key of an MCP server is ignored");
     }
     let mut fill = Fill { server: name, variable, found: Found::default() };

@@ -14,7 +14,8 @@ fn file(text: &str) -> Result<Vec<Server>, String> {
 fn the_common_form_is_understood() {
     let servers = file(
         r#"{"mcpServers": {
-            "memory": {"command": "npx", "args": ["-y", "server-memory"], "env": {"KEY": "x-${TOKEN}"}, "deny": ["wipe"]},
+            "memory": {"command": "npx", "args": ["-y", "server-memory"], "env": {"KEY": "x-${TOKEN}"}, "deny": ["wipe"],
+                       "alwaysAllow": ["read"]},
             "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
                     "allow": ["search"], "approval": "never", "timeoutMs": 5000},
             "off": {"command": "false", "disabled": true}
