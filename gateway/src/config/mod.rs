@@ -179,6 +179,9 @@ pub fn load(path: Option<&Path>) -> Result<Config, Vec<Problem>> {
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     environment::uses(&file);
     config.folder = file.parent().map(Path::to_path_buf);
+    if let Some(folder) = &config.folder {
+        config.skills.start_at(folder);
+    }
     config.file = Some(file);
     Ok(config)
 }

@@ -93,6 +93,15 @@ fn a_file_has_a_folder_and_a_text_has_none() {
 }
 
 #[test]
+fn a_relative_folder_of_skills_starts_at_the_folder_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    std::fs::write(&file, "[skills]\nfolders = [\"mine\", \"/srv/skills\"]\n").unwrap();
+    let config = load(Some(&file)).unwrap();
+    assert_eq!(config.skills.folders, [folder.path().join("mine"), PathBuf::from("/srv/skills")]);
+}
+
+#[test]
 fn an_unknown_key_names_its_line() {
     let found = problems("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n");
     assert_eq!(found[0].0, Some(3));
