@@ -35,6 +35,8 @@ impl Glasses {
             "CAMERA" => self.camera,
             "IMU" => self.imu,
             "BUTTON" => self.button,
+            // Whatever they are connected by, it reaches the network.
+            "WIFI" => true,
             _ => false,
         }
     }
@@ -113,6 +115,8 @@ mod tests {
         assert_eq!(missing(&required(&["display", "CAMERA"]), &[&eyes]), Some("CAMERA"));
         assert_eq!(missing(&required(&["DISPLAY", "CAMERA"]), &[&eyes, &ears]), None);
         assert_eq!(missing(&required(&["TELEPORTER"]), &[&eyes, &ears]), Some("TELEPORTER"));
+        // As their capabilities say.
+        assert_eq!(missing(&required(&["WIFI", "LIGHT"]), &[&eyes]), Some("LIGHT"));
         assert_eq!(missing(&required(&["DISPLAY"]), &[]), Some("DISPLAY"));
         assert_eq!(missing(&[], &[]), None);
     }
