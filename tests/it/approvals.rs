@@ -92,7 +92,7 @@ async fn over(glasses: &mut Glasses) {
 /// All decisions, oldest first.
 async fn decisions(world: &World) -> Vec<Record> {
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Answer::Decisions { mut decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let Answer::Decisions { mut decisions, .. } = world.ask(request).await.expect("decisions") else { panic!("none") };
     decisions.reverse();
     decisions
 }

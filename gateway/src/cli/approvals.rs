@@ -8,6 +8,7 @@ use crate::{
     approvals::Event,
     config::Config,
     control::{Answer, Request, client::ask},
+    units::number_of,
 };
 
 /// List, watch and answer questions that wait for a wearer's consent.
@@ -80,7 +81,7 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
 }
 
 fn history(answer: Answer, json: bool) -> Result<()> {
-    let Answer::Decisions { decisions } = answer else {
+    let Answer::Decisions { decisions, left_out } = answer else {
         bail!("unexpected answer: {answer:?}");
     };
     if decisions.is_empty() && !json {
@@ -100,7 +101,19 @@ fn history(answer: Answer, json: bool) -> Result<()> {
         let program = record.program.as_ref().map(|of| format!(", program of call {}", of.id)).unwrap_or_default();
         println!("    user {}, glasses {device}, source {}{program}", record.user, record.source);
     }
+    if let Some(line) = cut(left_out, json) {
+        println!("{line}");
+    }
     Ok(())
+}
+
+/// The last line of a list that lacks so many decisions.
+fn cut(left_out: usize, json: bool) -> Option<String> {
+    match (left_out, json) {
+        (0, _) => None,
+        (_, true) => Some(serde_json::json!({"left_out": left_out}).to_string()),
+        (_, false) => Some(format!("left out: {}", number_of(left_out, "older decision"))),
+    }
 }
 
 /// The serialised form of a plain enum.
@@ -131,5 +144,23 @@ fn line(event: &Event, json: bool) -> String {
             event.run.as_ref().map(|run| format!(", called by the program of call {run}")).unwrap_or_default(),
             device.as_deref().unwrap_or("none: only an operator can answer")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_cut_says_so_in_its_last_line() {
+        for (left_out, json, line) in [
+            (0, false, None),
+            (0, true, None),
+            (1, false, Some("left out: 1 older decision")),
+            (12, false, Some("left out: 12 older decisions")),
+            (12, true, Some(r#"{"left_out":12}"#)),
+        ] {
+            assert_eq!(cut(left_out, json).as_deref(), line);
+        }
     }
 }

@@ -169,8 +169,13 @@ pub enum Answer {
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// Usage of tools, by user.
     Usage { users: BTreeMap<String, Vec<Usage>> },
-    /// Calls that required a decision and the decisions, newest first.
-    Decisions { decisions: Vec<Record> },
+    /// Calls that required a decision and the decisions, newest first. `left_out`: the number of older ones that are not
+    /// in the list.
+    Decisions {
+        decisions: Vec<Record>,
+        #[serde(default)]
+        left_out: usize,
+    },
     /// Questions to wearers, oldest first.
     Approvals { approvals: Vec<Event> },
     /// An event of a request to the assistant.

@@ -165,9 +165,53 @@ pub(super) async fn usage(store: &Store, user: Option<&str>, since_wall_ms: i64)
 
 pub(super) async fn decisions(store: &Store, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
     let all = records(store, user, since_wall_ms).await?;
-    let mut decisions: Vec<_> = all.into_iter().flat_map(|(_, records)| records).collect();
-    decisions.retain(|record| record.approval.is_some());
+    Ok(newest_decisions(all.into_iter().flat_map(|(_, records)| records)))
+}
+
+/// The decisions among these calls, the newest first, and as many as an answer has.
+fn newest_decisions(records: impl Iterator<Item = ledger::Record>) -> Answer {
+    let mut decisions: Vec<_> = records.filter(|record| record.approval.is_some()).collect();
     decisions.sort_by_key(|record| std::cmp::Reverse(record.wall_ms));
+    let left_out = decisions.len().saturating_sub(DECISIONS_MAX);
     decisions.truncate(DECISIONS_MAX);
-    Ok(Answer::Decisions { decisions })
+    Answer::Decisions { decisions, left_out }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::vocab::{AnsweredBy, ApprovalOutcome};
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_decisions_that_is_cut_says_how_many_are_missing() {
+        let record = |wall_ms| ledger::Record {
+            wall_ms,
+            user: "ann".into(),
+            device: None,
+            client: ClientClass::Internal,
+            turn: None,
+            tool: "list.wipe".into(),
+            source: "app:list".into(),
+            took_ms: 1,
+            error: None,
+            asked: true,
+            approval: Some(ledger::Approval {
+                outcome: ApprovalOutcome::Approved,
+                by: AnsweredBy::Tap,
+                device: None,
+                wall_ms,
+                took_ms: 1,
+            }),
+            program: None,
+            bytes_in: 0,
+            bytes_out: 0,
+        };
+        for (count, missing) in [(500, 0), (503, 3)] {
+            let Answer::Decisions { decisions, left_out } = newest_decisions((0..count).map(record)) else {
+                panic!("no decisions");
+            };
+            assert_eq!((decisions.len(), left_out, decisions[0].wall_ms), (500, missing, count - 1));
+        }
+    }
 }

@@ -203,7 +203,7 @@ async fn one_limit_holds_for_a_capability_and_a_call_asks_with_its_own_words() {
     );
     assert_eq!(seen.lock().unwrap().len(), 3);
     let asked = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Ok(Answer::Decisions { decisions }) = world.ask(asked).await else { panic!("no decisions") };
+    let Ok(Answer::Decisions { decisions, .. }) = world.ask(asked).await else { panic!("no decisions") };
     let [decision] = decisions.as_slice() else { panic!("{decisions:?}") };
     assert_eq!(decision.approval.as_ref().map(|made| made.outcome), Some(ApprovalOutcome::Unasked));
     assert_eq!(decision.source, "capability:fileSystem");

@@ -119,7 +119,7 @@ async fn nothing_was_done(world: &World, shop: &Shop) {
     assert_eq!(run["calls"].as_array().map(Vec::len), Some(1), "{run}");
     assert!(shop.calls().is_empty(), "{:?}", shop.calls());
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let Answer::Decisions { decisions, .. } = world.ask(request).await.expect("decisions") else { panic!("none") };
     let made: Vec<_> = decisions.iter().filter_map(|record| record.approval.as_ref()).collect();
     assert!(made.iter().all(|made| made.outcome == ApprovalOutcome::Cancelled), "{made:?}");
     assert_eq!(made.len(), 1);

@@ -144,7 +144,7 @@ async fn a_client_is_asked_about_each_call_of_its_program() {
         assert!(words.contains(&format!("Delete the list \"{list}\"?")), "{words}");
     }
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let Answer::Decisions { decisions, .. } = world.ask(request).await.expect("decisions") else { panic!("none") };
     let made: Vec<_> =
         decisions.iter().filter_map(|record| record.approval.as_ref()).map(|made| made.outcome).collect();
     assert_eq!(made, [ApprovalOutcome::Denied, ApprovalOutcome::Approved], "the newest first");

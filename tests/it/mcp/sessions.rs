@@ -92,7 +92,7 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
     // Older clients terminate their sessions, without an error.
     assert!(!complaints.contains("termination failed"), "{complaints}");
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let Answer::Decisions { decisions, .. } = world.ask(request).await.expect("decisions") else { panic!("none") };
     let made: Vec<_> = decisions.iter().filter_map(|record| record.approval.as_ref()).collect();
     let count = |outcome, by| made.iter().filter(|made| (made.outcome, made.by) == (outcome, by)).count();
     assert_eq!(count(ApprovalOutcome::Approved, AnsweredBy::Client), 3);
@@ -124,7 +124,7 @@ async fn who_may_not_approve_is_not_asked_and_the_wearer_is() {
         before = now;
     }
     let request = Request::Decisions { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
-    let Answer::Decisions { decisions } = world.ask(request).await.expect("decisions") else { panic!("none") };
+    let Answer::Decisions { decisions, .. } = world.ask(request).await.expect("decisions") else { panic!("none") };
     let made: Vec<_> = decisions.iter().filter_map(|record| record.approval.as_ref()).collect();
     let by = |by| made.iter().filter(|made| made.by == by).count();
     assert_eq!((by(AnsweredBy::Client), by(AnsweredBy::Nobody)), (4, 6));

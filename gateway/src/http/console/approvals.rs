@@ -20,6 +20,7 @@ use crate::{
     approvals::Event,
     clock,
     control::{Answer, Request},
+    units::number_of,
 };
 
 const PATH: &str = "/console/approvals";
@@ -35,7 +36,7 @@ async fn show(State(pages): State<Pages>, Extension(visit): Extension<Visit>) ->
     let part = part(&pages, &visit).await;
     let since_wall_ms = clock::wall_ms().saturating_sub(BACK_MS);
     let decisions = match pages.ask(Request::Decisions { user: None, since_wall_ms }).await {
-        Ok(Answer::Decisions { decisions }) => decided(&decisions),
+        Ok(Answer::Decisions { decisions, left_out }) => decided(&decisions, left_out),
         other => layout::unavailable(other),
     };
     layout::page(
@@ -91,7 +92,7 @@ fn question(visit: &Visit, event: &Event) -> Markup {
     }
 }
 
-fn decided(decisions: &[Record]) -> Markup {
+fn decided(decisions: &[Record], left_out: usize) -> Markup {
     let rows = decisions.iter().filter_map(|record| {
         let approval = record.approval.as_ref()?;
         let word = serde_json::to_value(approval.outcome).ok()?;
@@ -106,7 +107,10 @@ fn decided(decisions: &[Record]) -> Markup {
             html! { (approval.took_ms / 1_000) " s" },
         ])
     });
-    html! { (Table::new("Decisions", &["When", "Tool", "User", "Decision", "By", "After"]).rows(rows)) }
+    html! {
+        (Table::new("Decisions", &["When", "Tool", "User", "Decision", "By", "After"]).rows(rows))
+        @if left_out > 0 { p.soft { "Left out: " (number_of(left_out, "older decision")) "." } }
+    }
 }
 
 async fn answer(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {
