@@ -45,12 +45,16 @@ impl Photo {
         })
     }
 
-    /// The picture as a data URL; empty if it is too large for a message.
-    fn address(&self) -> String {
-        if self.bytes.len() > ADDRESS_BYTES_MAX {
-            return String::new();
+    /// The picture as a data URL.
+    ///
+    /// # Errors
+    /// It is too large for a message.
+    fn address(&self) -> Result<String, String> {
+        let bytes = self.bytes.len();
+        if bytes > ADDRESS_BYTES_MAX {
+            return Err(format!("the photo has {bytes} bytes; at most {ADDRESS_BYTES_MAX} fit into a message"));
         }
-        format!("data:{};base64,{}", self.mime, STANDARD.encode(&self.bytes))
+        Ok(format!("data:{};base64,{}", self.mime, STANDARD.encode(&self.bytes)))
     }
 }
 
@@ -103,7 +107,10 @@ impl Host {
         }
         let third = told.is_some();
         if let Some(told) = told {
-            let url = taken.as_ref().map(Photo::address).map_err(PortError::to_string);
+            let url = taken.as_ref().map_err(PortError::to_string).and_then(Photo::address);
+            if let (Ok(_), Err(why)) = (&taken, &url) {
+                complain(ErrorCode::ExecutionError, why.clone());
+            }
             let outcome = url.as_ref().map(String::as_str).map_err(String::as_str);
             let message = wire::photo_response(&asked.request, outcome, asked.keep, clock::wall_ms());
             self.unheard.ended(&user, &app.package, &told, None, message).await;
@@ -165,5 +172,19 @@ impl Host {
         }
         // The photos of a call are part of its result; one of the button, or of another call, is not.
         Photo::of(result.attachments).ok_or_else(|| PortError::Failed("the glasses sent no picture".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_photo_that_is_too_large_for_a_message_has_no_address() {
+        let photo = |bytes: usize| Photo { mime: "image/jpeg".into(), bytes: vec![0; bytes].into() };
+        assert_eq!(photo(3).address().as_deref(), Ok("data:image/jpeg;base64,AAAA"));
+        assert!(photo(ADDRESS_BYTES_MAX).address().is_ok());
+        let why = photo(ADDRESS_BYTES_MAX + 1).address().unwrap_err();
+        assert_eq!(why, "the photo has 1500001 bytes; at most 1500000 fit into a message");
     }
 }
