@@ -44,14 +44,35 @@ pub(super) async fn by_name(State(names): State<Names>, request: Request, next: 
     }
 }
 
-/// Refuses requests of other machines, for endpoints of programs on this one.
-pub(super) async fn from_here(request: Request, next: Next) -> Response {
-    const ELSEWHERE: Text = (
-        StatusCode::FORBIDDEN,
-        "mini-apps connect from this machine only; for those on other machines, set `apps.url`\n",
-    );
+/// Refuses requests of other machines, for endpoints of programs on this one. `refusal`: the endpoint's own words, with
+/// what to do.
+pub(super) async fn from_here(State(refusal): State<&'static str>, request: Request, next: Next) -> Response {
     match request.extensions().get::<Peer>() {
         Some(peer) if peer.is_here() => next.run(request).await,
-        _ => ELSEWHERE.into_response(),
+        _ => (StatusCode::FORBIDDEN, refusal).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        Router,
+        body::{Body, to_bytes},
+        middleware::from_fn_with_state,
+        routing::get,
+    };
+    use tower_service::Service as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_from_elsewhere_is_refused_in_the_words_of_its_endpoint() {
+        const REFUSAL: &str = "printers are used from this machine only\n";
+        let mut router: Router =
+            Router::new().route("/", get(async || "printed")).layer(from_fn_with_state(REFUSAL, from_here));
+        // Of this request nobody knows where it comes from.
+        let answer = router.call(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+        assert_eq!(to_bytes(answer.into_body(), 1_024).await.unwrap(), REFUSAL);
     }
 }

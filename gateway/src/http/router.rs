@@ -1,10 +1,7 @@
 //! All paths of the port. Each endpoint is a file in this folder, whose `routes` takes what it works with; it checks
 //! the caller itself.
 
-use axum::{
-    Router,
-    middleware::{from_fn, from_fn_with_state},
-};
+use axum::{Router, middleware::from_fn_with_state};
 
 use super::{
     Endpoints,
@@ -13,6 +10,9 @@ use super::{
     reply::NOTHING_HERE,
     try_page,
 };
+
+/// What a mini-app on another machine is told.
+const APPS_FROM_HERE: &str = "mini-apps connect from this machine only; for those on other machines, set `apps.url`\n";
 
 /// The router of all requests.
 pub(super) fn router(endpoints: &Endpoints) -> Router {
@@ -25,7 +25,7 @@ pub(super) fn router(endpoints: &Endpoints) -> Router {
         .merge(app_socket::routes(services.apps.clone(), admission.open.clone()))
         .layer(from_fn_with_state(names.clone(), access::by_name));
     if !apps_elsewhere {
-        apps = apps.layer(from_fn(access::from_here));
+        apps = apps.layer(from_fn_with_state(APPS_FROM_HERE, access::from_here));
     }
     let health =
         health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone(), names.clone());
