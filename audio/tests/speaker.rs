@@ -120,6 +120,28 @@ fn on_a_thin_link_packets_are_longer_and_the_sound_is_the_same() {
     assert!(played.finished, "{played:?}");
 }
 
+/// Bytes and milliseconds of the packets of a clause of 120 ms, where packets of so many milliseconds are wanted.
+fn packets_of(rate_hz: u32, packet_bytes_max: usize, packet_ms: u16) -> Vec<(usize, u64)> {
+    let mut speaker = Speaker::new(Config { rate_hz, packet_bytes_max, ..Config::default() }).unwrap();
+    speaker.set_coding(12_000, packet_ms, 10).unwrap();
+    speaker.start(1, 1);
+    speaker.push_clause(0, &ramp(rate_hz as usize * 120 / 1_000), rate_hz, true).unwrap();
+    let packets = poll_all(&mut speaker, 1_000_000);
+    packets.iter().map(|packet| (packet.bytes.len(), packet.duration_us / 1_000)).collect()
+}
+
+#[test]
+fn a_packet_of_samples_is_no_larger_than_the_link_or_the_device_takes() {
+    // What a frame of the protocol holds.
+    assert_eq!(packets_of(48_000, 4_096, 60), [(3_840, 40); 3]);
+    assert_eq!(packets_of(24_000, 4_096, 60), [(2_880, 60); 2]);
+    // What the smallest device holds.
+    assert_eq!(packets_of(48_000, 1_952, 60), [(1_920, 20); 6]);
+    assert_eq!(packets_of(24_000, 1_952, 60), [(1_920, 40); 3]);
+    assert_eq!(packets_of(16_000, 1_952, 60), [(1_920, 60); 2]);
+    assert_eq!(packets_of(48_000, 4_096, 20), [(1_920, 20); 6], "nor longer than it is wanted");
+}
+
 #[test]
 fn a_late_clause_does_not_burst() {
     let mut speaker = speaker(16_000);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use audio::codec::{Codec, Encoder, is_pause};
 use audio::wav;
 use bytes::Bytes;
-use device_protocol::down::AudioFormat;
+use device_protocol::{down::AudioFormat, limits};
 use tokio::sync::oneshot;
 
 use crate::acoustics::Scene;
@@ -175,7 +175,7 @@ impl Microphone {
             Some(_) => None,
             None => Some(Encoder::new(codec, rate_hz, BITRATE).map_err(|error| error.to_string())?),
         };
-        let packet_us = codec.packet_us(u64::from(frame_ms) * 1_000);
+        let packet_us = packet_us(codec, rate_hz, u64::from(frame_ms) * 1_000);
         let frame_us = packet_us.ok_or_else(|| format!("the gateway wants packets of {frame_ms} ms"))?;
         Ok(Self {
             codec,
@@ -245,7 +245,8 @@ impl Microphone {
             return Ok(false);
         };
         let asked_us = if frame_ms == 0 { self.agreed_us } else { u64::from(frame_ms) * 1_000 };
-        let frame_us = self.codec.packet_us(asked_us).ok_or_else(|| format!("packets of {frame_ms} ms"))?;
+        let packet_us = packet_us(self.codec, self.rate_hz, asked_us);
+        let frame_us = packet_us.ok_or_else(|| format!("packets of {frame_ms} ms"))?;
         let loss_percent = if loss_percent == 0 { LOSS_PERCENT } else { loss_percent };
         encoder.set_coding(bitrate, loss_percent).map_err(|error| error.to_string())?;
         self.frame_us = frame_us;
@@ -398,6 +399,12 @@ impl Microphone {
     }
 }
 
+/// Microseconds of a packet that is asked for as `us`; `None`: there is no such packet, or a frame does not hold it.
+fn packet_us(codec: Codec, rate_hz: u32, us: u64) -> Option<u64> {
+    let longest_us = codec.longest_packet_us(rate_hz, limits::AUDIO_PACKET_BYTES_MAX);
+    codec.packet_us(us).filter(|us| *us <= longest_us)
+}
+
 /// Encodes a whole sound at [`CLIP_HZ`] into packets, for glasses that do not encode.
 ///
 /// # Errors
@@ -489,6 +496,16 @@ mod tests {
         };
         assert!(bytes(12_000, 0) < bytes(24_000, 0));
         assert_eq!(bytes(12_000, 24_000), bytes(12_000, 0));
+    }
+
+    #[test]
+    fn a_packet_that_no_frame_holds_is_refused() {
+        let format = AudioFormat { rate_hz: 48_000, ..PCM };
+        let mut microphone = Microphone::new(format, Background::Zeros, 1, None).unwrap();
+        assert!(microphone.set_coding(12_000, 60, LOSS_PERCENT).is_err(), "5,760 bytes");
+        assert_eq!(microphone.set_coding(12_000, 40, LOSS_PERCENT), Ok(true));
+        assert_eq!(microphone.capture(0).unwrap().payload.len(), 3_840);
+        assert!(Microphone::new(AudioFormat { frame_ms: 60, ..format }, Background::Zeros, 1, None).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod pcm;
 
 pub use contained::silence_contained_panics;
 
-use crate::frame::FRAME_US;
+use crate::frame::{FRAME_US, us_to_samples};
 
 /// How a packet is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,6 +38,13 @@ impl Codec {
     /// Microseconds of a usual packet: 20 ms, or as many whole frames of LC3 as fit.
     pub fn usual_packet_us(self) -> u64 {
         self.packet_us(FRAME_US).unwrap_or(FRAME_US)
+    }
+
+    /// Microseconds of the longest packet at `rate_hz` that has at most `bytes_max` bytes, 10 ms at least. Only PCM16 can be
+    /// too large: 60 ms of Opus at the highest of [`BITRATES`], or of LC3, have 960 bytes.
+    pub fn longest_packet_us(self, rate_hz: u32, bytes_max: usize) -> u64 {
+        let fits = |us: &u64| self != Self::Pcm16 || 2 * us_to_samples(*us, rate_hz) <= bytes_max as u64;
+        FRAME_DURATIONS_US.into_iter().rev().find(fits).unwrap_or(FRAME_DURATIONS_US[0])
     }
 
     /// Whether a packet may carry a copy of the one before it.

@@ -29,7 +29,7 @@ pub const QUEUE_US_MAX: u64 = 60_000_000;
 /// Most clauses of one speech, queued or sent; an hour of speech has fewer.
 pub const CLAUSES_MAX: usize = 1_024;
 
-/// Most frames in one packet: 60 ms (of LC3 at most), the longest that a device must take.
+/// Most frames in one packet: 60 ms (of LC3 at most), the longest that a device must take where its bytes have room.
 const PACKET_FRAMES_MAX: u64 = 3;
 
 /// Longest lead in microseconds: with a longer one, what was sent would differ too much from what was heard at a hush.
@@ -48,11 +48,20 @@ pub struct Config {
     pub lead_us: u64,
     /// Most microseconds sent beyond what the device reported as played; at least `lead_us`.
     pub hold_us: u64,
+    /// Most bytes of a packet of several frames. One frame is sent whatever it has: 1,920 bytes at most.
+    pub packet_bytes_max: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { codec: Codec::Pcm16, rate_hz: 16_000, bitrate: 24_000, lead_us: 300_000, hold_us: 1_000_000 }
+        Self {
+            codec: Codec::Pcm16,
+            rate_hz: 16_000,
+            bitrate: 24_000,
+            lead_us: 300_000,
+            hold_us: 1_000_000,
+            packet_bytes_max: codec::PACKET_BYTES_MAX,
+        }
     }
 }
 
@@ -175,13 +184,16 @@ impl Speaker {
     }
 
     /// How packets are coded from now on: bits per second of Opus, milliseconds of a packet (rounded down to whole
-    /// frames, three at most; the last one of a clause is as short as what is left), and the percentage that is expected to be lost.
+    /// frames, three at most, and no more than [`Config::packet_bytes_max`] has room for; the last one of a clause is as
+    /// short as what is left), and the percentage that is expected to be lost.
     ///
     /// # Errors
     /// A bit rate that cannot be used.
     pub fn set_coding(&mut self, bitrate: u32, packet_ms: u16, loss_percent: u8) -> Result<(), Error> {
         self.encoder.set_coding(bitrate, loss_percent)?;
-        let frames = u64::from(packet_ms) * 1_000 / self.frame_us;
+        let Config { codec, rate_hz, packet_bytes_max, .. } = self.config;
+        let longest_us = codec.longest_packet_us(rate_hz, packet_bytes_max);
+        let frames = longest_us.min(u64::from(packet_ms) * 1_000) / self.frame_us;
         self.packet_frames = frames.clamp(1, PACKET_FRAMES_MAX);
         Ok(())
     }

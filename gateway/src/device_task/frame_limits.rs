@@ -1,13 +1,14 @@
-//! Fits texts into frames that the device can receive.
+//! Fits texts and sound into frames that the device can receive.
 
 use device_protocol::{Layout, down as message, limits, up::Capabilities};
 
 use crate::text::crop;
 
-/// Bytes of a frame other than its long texts: header, stamp, numbers and lengths of the message that has most of them.
+/// Bytes of a frame other than its long texts or its packet: header, stamp, numbers and lengths of the message that has
+/// most of them.
 const BESIDES_BYTES: usize = 96;
 
-/// Bytes of the long texts of one frame.
+/// Bytes of the long texts of one frame, or of its packet.
 #[derive(Clone, Copy)]
 pub(super) struct FrameLimits(usize);
 
@@ -24,6 +25,11 @@ impl FrameLimits {
     /// The longest prefix of a text of at most `bytes_max`, next to `besides` bytes of other texts.
     pub(super) fn crop(self, text: &str, bytes_max: usize, besides: usize) -> &str {
         crop(text, bytes_max.min(self.0.saturating_sub(besides)))
+    }
+
+    /// Bytes of a packet of sound.
+    pub(super) fn packet_bytes(self) -> usize {
+        limits::AUDIO_PACKET_BYTES_MAX.min(self.0)
     }
 
     /// Whether texts of this many bytes fit.
@@ -129,6 +135,11 @@ mod tests {
             let message = frames.crop(&first, limits::DISPLAY_TEXT_BYTES_MAX, title.len());
             let request = message::ApprovalRequest { approval: numbers, title, message, expires_ms: numbers };
             prop_assert!(bytes(Down::ApprovalRequest(request)) <= max);
+            let payload = vec![0; frames.packet_bytes()];
+            let (position_us, clause) = (u64::MAX, u16::MAX);
+            let (payload, duration_us) = (payload.as_slice(), numbers);
+            let chunk = message::SpeechChunk { speech: numbers, clause, position_us, duration_us, payload };
+            prop_assert!(bytes(Down::SpeechChunk(chunk)) <= max);
         }
     }
 }

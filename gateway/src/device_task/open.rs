@@ -18,6 +18,7 @@ use super::{
     approval::OpenApproval,
     calls::DeviceCalls,
     formats::{self, Agreed, Terms},
+    frame_limits::FrameLimits,
     incoming::Incoming,
     link::SessionLink,
     photos::Photos,
@@ -372,7 +373,8 @@ fn mouth_of(
     (formats, hello): (&Agreed, &HelloOwned),
     language: &str,
 ) -> Result<Option<Mouth>, audio::speaker::Error> {
-    let Some((codec, rate)) = formats.down else { return Ok(None) };
+    let Some(format) = formats.down else { return Ok(None) };
+    let packet_bytes_max = FrameLimits::of(&hello.capabilities).packet_bytes();
     let voices = (engines.voices(), language.to_owned());
-    Mouth::new(codec, rate, voices, settings.voice.speed, hello.capabilities.echo_cancelled).map(Some)
+    Mouth::new(format, packet_bytes_max, voices, settings.voice.speed, hello.capabilities.echo_cancelled).map(Some)
 }

@@ -1,6 +1,6 @@
 //! Counts and delays of a session's sound on the link, of which reports for the core are made.
 
-use audio::listener;
+use audio::{codec::Codec, listener};
 use device_protocol::{down, limits, up};
 use gateway_core::vocab::{SoundCoding, SoundReport};
 
@@ -124,13 +124,15 @@ impl Quality {
         quality
     }
 
-    /// The acknowledgement also says how the device should code its sound. `is_opus`: it begins with less than was agreed;
-    /// other codecs have one rate.
-    pub(super) fn advise(&self, ack: down::Ack, is_opus: bool) -> down::Ack {
-        let coding = self.coding.or_else(|| is_opus.then(SoundCoding::default));
+    /// The acknowledgement also says how the device should code its sound, in packets that a frame holds. `up`: the codec
+    /// and rate that were agreed. Opus begins with less than was agreed; other codecs have one rate.
+    pub(super) fn advise(&self, ack: down::Ack, up: Option<(Codec, u32)>) -> down::Ack {
+        let Some((codec, rate_hz)) = up else { return ack };
+        let coding = self.coding.or_else(|| (codec == Codec::Opus).then(SoundCoding::default));
+        let longest_us = codec.longest_packet_us(rate_hz, limits::AUDIO_PACKET_BYTES_MAX);
         coding.map_or(ack, |coding| down::Ack {
             audio_bitrate: coding.bitrate,
-            audio_frame_ms: coding.packet_ms,
+            audio_frame_ms: coding.packet_ms.min(u16::try_from(longest_us / 1_000).unwrap_or(u16::MAX)),
             audio_loss_percent: coding.loss_percent,
             ..ack
         })
@@ -230,13 +232,20 @@ mod tests {
             sound_until_us: 0,
             audio_missing_bits: 0,
         };
-        let advised = |quality: &Quality| {
-            let ack = quality.advise(ack, true);
+        let advised = |quality: &Quality, codec: Codec, rate_hz: u32| {
+            let ack = quality.advise(ack, Some((codec, rate_hz)));
             (ack.audio_bitrate, ack.audio_frame_ms, ack.audio_loss_percent)
         };
-        assert_eq!(advised(&quality), (12_000, 60, 10), "from the beginning");
-        assert_eq!(quality.advise(ack, false), ack);
+        assert_eq!(advised(&quality, Codec::Opus, 48_000), (12_000, 60, 10), "from the beginning");
+        assert_eq!(advised(&quality, Codec::Pcm16, 48_000), (0, 0, 0));
         quality.coding = Some(SoundCoding { bitrate: 24_000, packet_ms: 20, loss_percent: 15 });
-        assert_eq!(advised(&quality), (24_000, 20, 15));
+        assert_eq!(advised(&quality, Codec::Opus, 16_000), (24_000, 20, 15));
+        assert_eq!(advised(&quality, Codec::Pcm16, 48_000), (24_000, 20, 15));
+        assert_eq!(quality.advise(ack, None), ack, "no microphone");
+        // 60 ms of samples at 48 kHz are 5,760 bytes, and a frame holds 4,096.
+        quality.coding = Some(SoundCoding { bitrate: 12_000, packet_ms: 60, loss_percent: 10 });
+        assert_eq!(advised(&quality, Codec::Pcm16, 48_000), (12_000, 40, 10));
+        assert_eq!(advised(&quality, Codec::Pcm16, 24_000), (12_000, 60, 10));
+        assert_eq!(advised(&quality, Codec::Opus, 48_000), (12_000, 60, 10));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use audio::codec::Codec;
 use bytes::Bytes;
 use device_protocol::{Down, GoodbyeReason, down};
 use gateway_core::{
@@ -113,8 +112,7 @@ impl Session {
         let ack = self.link.incoming.ack(audio);
         let (audio_missing, audio_missing_bits) = missing.map_or((0, 0), |missing| (missing.count, missing.others));
         let ack = down::Ack { audio_missing, audio_missing_bits, sound_until_us, ..ack };
-        let is_opus = self.terms.formats.up.is_some_and(|(codec, _)| codec == Codec::Opus);
-        self.link.send(None, Down::Ack(self.link.quality.advise(ack, is_opus)))
+        self.link.send(None, Down::Ack(self.link.quality.advise(ack, self.terms.formats.up)))
     }
 
     fn ack_due_us(&self) -> Option<u64> {

@@ -107,18 +107,18 @@ struct Clause {
 }
 
 impl Mouth {
-    /// A mouth for this codec and rate.
+    /// A mouth for this codec and rate, whose packets have so many bytes at most.
     ///
     /// # Errors
     /// Codec or rate are not supported.
     pub(crate) fn new(
-        codec: Codec,
-        rate_hz: u32,
+        (codec, rate_hz): (Codec, u32),
+        packet_bytes_max: usize,
         (voices, language): (Voices, String),
         speed: f32,
         cancels_echo: bool,
     ) -> Result<Self, speaker::Error> {
-        let config = speaker::Config { codec, rate_hz, ..speaker::Config::default() };
+        let config = speaker::Config { codec, rate_hz, packet_bytes_max, ..speaker::Config::default() };
         let echo = cancels_echo.then(|| EchoWatch::new(rate_hz));
         Ok(Self { speaker: Speaker::new(config)?, voices, language, owner: Owner::unique(), speed, speech: None, echo })
     }
@@ -352,7 +352,7 @@ mod tests {
     /// The same, where each clause goes on after this part of it.
     fn mouth_from(texts: &[&str], from: f32) -> (Mouth, Vec<Input>) {
         let voices = Voices { own: Arc::new(Tone), compute: Compute::start("test", 1, 8).unwrap(), other: None };
-        let mut mouth = Mouth::new(Codec::Pcm16, 16_000, (voices, String::from("en")), 1.0, false).unwrap();
+        let mut mouth = Mouth::new((Codec::Pcm16, 16_000), 4_096, (voices, String::from("en")), 1.0, false).unwrap();
         let (mailbox, mut messages) = mpsc::channel(8);
         let mut inputs = Vec::new();
         for (text, clause) in texts.iter().zip(0..) {
