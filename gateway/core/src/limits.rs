@@ -94,5 +94,7 @@ pub const BITMAP_BYTES_MAX: usize = 16_000;
 pub const DASHBOARD_LINE_CHARS_MAX: usize = 120;
 /// Packets that one report about sound may count: more than come in a minute.
 pub const SOUND_REPORT_PACKETS_MAX: u32 = 10_000;
+/// Microseconds below which a talk button was pressed, not held: nobody says anything in that time.
+pub const PRESS_US_MAX: u64 = 400_000;
 /// Devices of one user connected at once.
 pub const DEVICES_MAX: usize = 16;

@@ -8,7 +8,7 @@ use device_protocol::{
     ButtonAction, ButtonId, Buttons, DisplayKind, Gesture, Posture, Sensors,
     up::{Button, HeadPosition, HelloOwned},
 };
-use gateway_core::vocab::VoiceFact;
+use gateway_core::{limits::PRESS_US_MAX, vocab::VoiceFact};
 
 use super::formats;
 use crate::{
@@ -41,6 +41,8 @@ pub(super) struct AppFeed {
     ended: BTreeMap<u32, Ended>,
     /// The utterances whose last words have not come.
     open: BTreeMap<u32, Open>,
+    /// When the main button went down that has not come up, on the device's clock.
+    down_us: Option<u64>,
 }
 
 /// An utterance whose last words have not come: its start and latest end, in milliseconds on the gateway's clock.
@@ -80,8 +82,19 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 impl AppFeed {
     pub(super) fn new(feed: Arc<Feed>, (device, session): (&str, &str), model: &str, language: &'static str) -> Self {
         let (device, session, model) = (device.into(), session.into(), model.into());
-        let (ended, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { feed, device, session, model, tapped: false, followed: false, language, own: language, ended, open }
+        Self {
+            feed,
+            device,
+            session,
+            model,
+            tapped: false,
+            followed: false,
+            language,
+            own: language,
+            ended: BTreeMap::new(),
+            open: BTreeMap::new(),
+            down_us: None,
+        }
     }
 
     /// What apps know an utterance by.
@@ -203,10 +216,20 @@ impl AppFeed {
         });
     }
 
-    pub(super) fn button(&self, button: &Button) {
-        let long = match button.action {
-            ButtonAction::Press => false,
-            ButtonAction::LongPress => true,
+    /// Passes on a press. Where the device tells both edges of the main button in place of one, at these times of its clock,
+    /// the time between them says whether it was a long one.
+    pub(super) fn button(&mut self, button: &Button, at_us: u64) {
+        let long = match (button.button, button.action) {
+            (_, ButtonAction::Press) => false,
+            (_, ButtonAction::LongPress) => true,
+            (ButtonId::Main, ButtonAction::Down) => {
+                self.down_us = Some(at_us);
+                return;
+            }
+            (ButtonId::Main, ButtonAction::Up) => match self.down_us.take() {
+                Some(down_us) => at_us.saturating_sub(down_us) >= PRESS_US_MAX,
+                None => return,
+            },
             _ => return,
         };
         let id = match button.button {
@@ -252,6 +275,8 @@ impl AppFeed {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::apps::feed::Wants;
 
@@ -263,6 +288,32 @@ mod tests {
             feed.turn_to(code);
             assert_eq!(feed.is_foreign(), expected, "{code:?}");
         }
+    }
+
+    #[test]
+    fn a_main_button_that_tells_both_edges_is_passed_on_as_one_press() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants::default());
+        let mut feed = AppFeed::new(events, ("d", "s"), "", Language::ENGLISH.code());
+        let mut tell = |button, action, at_ms: u64| {
+            feed.button(&Button { button, action }, at_ms * 1_000);
+            std::iter::from_fn(|| heard.next().now_or_never()).collect::<Vec<Event>>()
+        };
+        let press = |id, long| [Event::Button { id, long }];
+        let (main, volume) = (ButtonId::Main, ButtonId::VolumeUp);
+        assert_eq!(tell(main, ButtonAction::Up, 900), [], "it went down before this session");
+        assert_eq!(tell(main, ButtonAction::Down, 1_000), []);
+        assert_eq!(tell(main, ButtonAction::Up, 1_399), press("main", false));
+        assert_eq!(tell(main, ButtonAction::Down, 2_000), []);
+        assert_eq!(tell(main, ButtonAction::Up, 2_400), press("main", true));
+        assert_eq!(tell(main, ButtonAction::Up, 2_500), []);
+        assert_eq!(tell(volume, ButtonAction::Down, 3_000), []);
+        assert_eq!(tell(volume, ButtonAction::Up, 3_100), []);
+        // Glasses that tell no edges.
+        assert_eq!(tell(main, ButtonAction::Press, 4_000), press("main", false));
+        assert_eq!(tell(main, ButtonAction::LongPress, 5_000), press("main", true));
+        assert_eq!(tell(volume, ButtonAction::Press, 6_000), press("volume_up", false));
+        assert_eq!(tell(main, ButtonAction::DoublePress, 7_000), []);
     }
 
     #[tokio::test]

@@ -109,7 +109,7 @@ impl Session {
                 }
             }
             Up::Button(button) => {
-                self.app_feed.button(&button);
+                self.app_feed.button(&button, stamp.time_us);
                 self.button(&button, stamp.time_us);
             }
             Up::Touch(touch) => match self.app_feed.touch(touch.gesture) {

@@ -1,9 +1,7 @@
 //! The talk button of glasses that tell both of its edges.
 
 use super::{Conversation, stopping::Stop};
-
-/// Held for less than this it was pressed, not held, in microseconds: nobody says anything in that time.
-const PRESS_US_MAX: u64 = 400_000;
+use crate::limits::PRESS_US_MAX;
 
 /// The talk button, since it went down.
 #[derive(Clone, Copy, Debug)]
