@@ -357,27 +357,47 @@ async fn without_a_microphone_it_is_for_typing_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_says_the_words_that_wake_this_gateway() {
+async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_goes() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("silence.wav");
     audio::wav::write(&wav, &vec![0; MICROPHONE_HZ as usize], MICROPHONE_HZ).unwrap();
     let mut browser = Browser::start(Some(&wav)).await;
     browser.look(1100, 860, "light").await;
-    for (settings, caption, sign) in [
-        ("", "Hey Mentra, set a timer", "say “Hey Mentra”"),
-        ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Okay Lantern, set a timer", "say “Okay Lantern”"),
+    let remote =
+        |order: &str| format!("remote = {{ base_url = \"http://192.0.2.1:9/v1\", model = \"m\", use = \"{order}\" }}");
+    let (instead, fallback) = (remote("instead"), remote("fallback"));
+    let (wake_phrases, here) = ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Sound stays on this machine");
+    for (settings, hears, caption, sign, sound) in [
+        ("", "", "Hey Mentra, set a timer", "say “Hey Mentra”", here),
+        (
+            wake_phrases,
+            instead.as_str(),
+            "Okay Lantern, set a timer",
+            "say “Okay Lantern”",
+            "Sound is sent to 192.0.2.1, where speech is recognised. No sound is recorded here.",
+        ),
         // Of a phrase the words count, and a long one does not overlap the rest of the display.
         (
             "wake_phrases = [\"<b>listen</b> my most esteemed glasses\"]",
+            "",
             "B Listen B My Most Esteemed Glasses, set a timer",
             "say “B Listen B My Most Este…”",
+            here,
         ),
-        ("always_listening = true", "set a timer", "just talk"),
+        (
+            "always_listening = true",
+            fallback.as_str(),
+            "set a timer",
+            "just talk",
+            "Sound is sent to 192.0.2.1 when recognition here fails.",
+        ),
     ] {
-        let fixture = fixture(&format!("[hearing]\n{settings}")).await;
+        let fixture = fixture(&format!("[hearing]\n{settings}\n{hears}")).await;
         open(&mut browser, &fixture).await;
-        let text = Value::from(caption);
-        browser.until(&format!("document.querySelector('#first').innerText.includes({text})")).await;
+        for text in [caption, sound] {
+            let text = Value::from(text);
+            browser.until(&format!("document.querySelector('#first').innerText.includes({text})")).await;
+        }
         let text = Value::from(sign);
         browser.until(&format!("document.querySelector('#sign-text').textContent === {text}")).await;
         browser

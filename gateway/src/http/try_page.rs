@@ -18,6 +18,7 @@ use axum::{
     routing::any,
 };
 use gateway_core::conversation::Config;
+use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -114,33 +115,50 @@ static HEADERS: [(HeaderName, &str); 8] = [
 pub(crate) struct About {
     current: Current,
     model: Value,
+    hears: Value,
     console: bool,
 }
 
 impl About {
-    /// Of the models that answer, and the settings of sessions. `console`: there is one.
-    pub(crate) fn new(current: Current, models: &[Model], console: bool) -> Self {
+    /// Of the models that answer, and the settings of sessions. `hears`: the address of a recogniser at a server, and whether
+    /// all sound is sent to it. `console`: there is one.
+    pub(crate) fn new(current: Current, models: &[Model], hears: Option<(&str, bool)>, console: bool) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,
         });
         let model = model.map(|config| {
-            let host = config.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
-            let host = host.unwrap_or_default();
+            let host = host_of(&config.base_url);
             json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
         });
-        Self { current, model: model.into(), console }
+        let hears = hears.map(|(base_url, always)| {
+            let host = host_of(base_url);
+            json!({"always": always, "here": host_is_loopback(&host), "host": host})
+        });
+        Self { current, model: model.into(), hears: hears.into(), console }
     }
 
-    /// `{"phrases": [...], "always": false, "model": null, "console": true}`: the wake phrases, whether none is needed,
-    /// the model that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`; and whether
-    /// there is a console.
+    /// `{"phrases": [...], "always": false, "model": null, "hears": null, "console": true}`: the wake phrases, whether none
+    /// is needed, the model that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`; the
+    /// recogniser that is sent sound, always or when this machine's fails: `{"host": "...", "here": false, "always": true}`;
+    /// and whether there is a console.
     fn text(&self) -> String {
         let settings = self.current.get();
         let Config { wake_phrases, always_listening, .. } = &settings.conversation;
-        json!({"phrases": wake_phrases, "always": always_listening, "model": self.model, "console": self.console})
-            .to_string()
+        json!({
+            "phrases": wake_phrases,
+            "always": always_listening,
+            "model": self.model,
+            "hears": self.hears,
+            "console": self.console,
+        })
+        .to_string()
     }
+}
+
+/// The host of a server's address.
+fn host_of(base_url: &str) -> String {
+    Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The page, as a gateway serves it.
@@ -326,6 +344,27 @@ pub(super) fn key_of(digits: &[u8]) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{device_task::settings::Changeable, speech::settings::Voice};
+
+    #[test]
+    fn the_page_is_told_where_sound_is_sent() {
+        for (hears, expected) in [
+            (None, Value::Null),
+            (Some(("http://127.0.0.1:9/v1", true)), json!({"host": "127.0.0.1", "here": true, "always": true})),
+            (Some(("http://[::1]:9/v1", false)), json!({"host": "[::1]", "here": true, "always": false})),
+            (Some(("http://192.0.2.1:9/v1", true)), json!({"host": "192.0.2.1", "here": false, "always": true})),
+            (
+                Some(("https://ann:secret@ears.example/v1?key=secret", false)),
+                json!({"host": "ears.example", "here": false, "always": false}),
+            ),
+        ] {
+            let voice = Voice { speed: 1.0, volume_percent: 100 };
+            let settings = Changeable { gateway_name: String::new(), voice, conversation: Config::default() };
+            let about = About::new(Current::new(settings), &[], hears, true);
+            let told: Value = serde_json::from_str(&about.text()).unwrap();
+            assert_eq!(told["hears"], expected);
+        }
+    }
 
     #[test]
     fn a_key_is_64_digits_and_nothing_else() {

@@ -16,6 +16,7 @@ use crate::{
     http::{About, Endpoints, Metrics, TryLink, TryPage},
     identity::operators::Operators,
     ports::system::LateSystem,
+    speech::elsewhere::settings::Order,
 };
 
 /// The page to talk from a browser, with its token; `None`: switched off.
@@ -24,7 +25,11 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
         return Ok(None);
     }
     let (link, token) = TryLink::new(clock::mono_us())?;
-    let about = About::new(services.settings.current.clone(), &config.models.chain, config.listen.console);
+    let hears = config.hearing.remote.as_ref().map(|remote| {
+        let always = remote.order == Order::Instead || services.engines.elsewhere.is_alone();
+        (remote.server.base_url.as_str(), always)
+    });
+    let about = About::new(services.settings.current.clone(), &config.models.chain, hears, config.listen.console);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 

@@ -39,22 +39,33 @@ async fn pair(port: u16, host: &str, headers: &str, body: &str) -> String {
     exchange(port, &request).await
 }
 
-/// The page shows which model answers, and thus where the words are sent.
+/// The page shows which model answers, and thus where the words are sent; and where the sound is.
 #[tokio::test]
-async fn the_page_knows_which_model_answers() {
-    let model = |settings: &str| format!("[model]\nkind = \"chat_completions\"\nmodel = \"qwen3\"\n{settings}");
-    for (settings, expected) in [
-        (String::new(), Value::Null),
-        (model("base_url = \"http://127.0.0.1:9/v1\""), json!({"name": "qwen3", "host": "127.0.0.1", "here": true})),
+async fn the_page_knows_who_answers_and_who_hears() {
+    let settings = |model: &str, hears: &str| {
+        format!(
+            "[model]\nkind = \"chat_completions\"\nmodel = \"qwen3\"\nbase_url = \"{model}\"\n\
+             [hearing]\nremote = {{ base_url = \"http://192.0.2.1:9/v1\", model = \"m\", use = \"{hears}\" }}"
+        )
+    };
+    let hears = |always: bool| json!({"host": "192.0.2.1", "here": false, "always": always});
+    for (settings, expected, hears) in [
+        (String::new(), Value::Null, Value::Null),
         (
-            model("base_url = \"https://models.example/v1\""),
+            settings("http://127.0.0.1:9/v1", "instead"),
+            json!({"name": "qwen3", "host": "127.0.0.1", "here": true}),
+            hears(true),
+        ),
+        (
+            settings("https://models.example/v1", "fallback"),
             json!({"name": "qwen3", "host": "models.example", "here": false}),
+            hears(false),
         ),
     ] {
         let fixture = fixture(&settings).await;
         let answer = get(fixture.port, "/try/about.json", &format!("127.0.0.1:{}", fixture.port)).await;
         let about: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-        assert_eq!((&about["model"], &about["console"]), (&expected, &Value::Bool(true)));
+        assert_eq!((&about["model"], &about["hears"], &about["console"]), (&expected, &hears, &Value::Bool(true)));
         fixture.running.stop().await;
     }
 }

@@ -443,7 +443,7 @@ function status(now, text) {
   listening(state);
 }
 
-/** Asks the gateway which words wake it, who answers, and whether there is a console. */
+/** Asks the gateway which words wake it, who hears and who answers, and whether there is a console. */
 async function learnAbout() {
   const response = await fetch("/try/about.json");
   if (response.ok) {

@@ -13,6 +13,7 @@ export function showState({ state, held, muted, asked, about, connecting, isLost
   element("without").textContent = wake ? `, and leave “${wake}” out` : "";
   element("controls").hidden = state === "off";
   element("mute").hidden = !hasMicrophone;
+  showHearing(about);
   showModel(about);
   element("sign-text").textContent = isLost ? "connection lost" : sign(state, hasMicrophone, wake);
   const talk = element("talk");
@@ -75,6 +76,19 @@ function cut(text) {
   return letters.length > WAKE_LETTERS_MAX ? `${letters.slice(0, WAKE_LETTERS_MAX - 1).join("")}…` : text;
 }
 
+/** Where sound goes; until that is known, nothing is promised. */
+function showHearing({ phrases, hears }) {
+  if (phrases === null) {
+    return;
+  }
+  let where = "Sound stays on this machine, where speech is recognised.";
+  if (hears && !hears.here) {
+    const when = hears.always ? ", where speech is recognised" : " when recognition here fails";
+    where = `Sound is sent to ${hears.host}${when}.`;
+  }
+  element("hears").textContent = where;
+}
+
 /** Who answers what is no command; where nobody does, it is said once how to add one. */
 function showModel({ phrases, model }) {
   const note = element("model-note");
@@ -85,7 +99,7 @@ function showModel({ phrases, model }) {
     const where = model.here ? "on this machine" : `at ${model.host}, as text`;
     note.textContent = `Open questions are answered by ${model.name} ${where}.`;
   } else {
-    note.textContent = "The answers are made here, too.";
+    note.textContent = "The answers are made on this machine.";
   }
   element("no-model").hidden = Boolean(model) || wasSeen();
   element("no-model-seen").onclick = () => {
