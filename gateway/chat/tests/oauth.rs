@@ -318,7 +318,7 @@ async fn somebody_may_log_in_while_the_gateway_runs() {
     assert!(!login.handle_unauthorized(&headers).await);
     keyring.put("p", &Entry::Key(Key::new("planted-other").expect("a key"))).expect("written");
     assert_eq!(login.headers().await.expect("a key")[0].1.to_str().expect("text"), "planted-other");
-    assert!(login.handle_unauthorized(&headers).await);    // Nor does a new one wait until the old one is rejected.
+    assert!(login.handle_unauthorized(&headers).await); // Nor does a new one wait until the old one is rejected.
     keyring.put("p", &Entry::Key(Key::new("planted-third").expect("a key"))).expect("written");
     assert_eq!(login.headers().await.expect("a key")[0].1.to_str().expect("text"), "planted-third");
 }

@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use tokio::sync::mpsc;
+
 use super::{
     tests::{USER, next, of, session},
     *,
