@@ -20,7 +20,8 @@ use crate::{
 
 /// Photos that may be in transfer at once.
 const OPEN_MAX: usize = 2;
-/// A photo whose next piece does not come for so long is dropped, in microseconds: it takes up to 8 MiB of memory.
+/// A photo whose next piece does not come for so long over a link that stands is dropped, in microseconds: it takes up to
+/// 8 MiB of memory.
 const PIECE_US_MAX: u64 = 30_000_000;
 
 /// A photo of which all chunks have come.
@@ -142,6 +143,8 @@ pub(super) struct Photos {
     halves: BTreeMap<u32, Half>,
     /// How many photos of the button were dropped of which no error told.
     lost: usize,
+    /// The link is lost: the next pieces come when the session goes on.
+    is_waiting: bool,
 }
 
 /// A part of a photo.
@@ -198,8 +201,22 @@ impl Photos {
 }
 
 impl Photos {
-    /// Drops the parts of photos that do not go on.
+    /// The link is lost. Parts of photos are kept as long as the session waits for its device.
+    pub(super) fn wait(&mut self) {
+        self.is_waiting = true;
+    }
+
+    /// The session goes on over another link: the device has as much time for the next piece of each photo as at first.
+    pub(super) fn resume(&mut self, now_us: u64) {
+        self.is_waiting = false;
+        self.halves.values_mut().for_each(|half| half.at_us = now_us);
+    }
+
+    /// Drops the parts of photos that do not go on, while the link stands.
     pub(super) fn tick(&mut self, now_us: u64) {
+        if self.is_waiting {
+            return;
+        }
         let lost = &mut self.lost;
         self.halves.retain(|_, half| {
             let goes_on = now_us.saturating_sub(half.at_us) < PIECE_US_MAX;
@@ -216,9 +233,10 @@ impl Photos {
         std::mem::take(&mut self.lost)
     }
 
-    /// When the next part is to be dropped, in microseconds.
+    /// When the next part is to be dropped, in microseconds; `None`: there is none, or the link is lost.
     pub(super) fn next_wake_us(&self) -> Option<u64> {
-        self.halves.values().map(|half| half.at_us.saturating_add(PIECE_US_MAX)).min()
+        let parts = self.halves.values().filter(|_| !self.is_waiting);
+        parts.map(|half| half.at_us.saturating_add(PIECE_US_MAX)).min()
     }
 }
 
@@ -258,6 +276,27 @@ mod tests {
         assert!(photos.push(&chunk(2, 1, true, b"c"), PIECE_US_MAX + 6).is_err());
         let photo = photos.push(&chunk(1, 2, true, b"d"), PIECE_US_MAX + 9).unwrap().unwrap();
         assert_eq!((photo.bytes.as_slice(), photos.next_wake_us()), (&b"abcd"[..], None));
+    }
+
+    #[test]
+    fn half_a_photo_is_kept_while_its_session_waits_for_the_link_and_goes_on_with_it() {
+        let back_us = 4 * PIECE_US_MAX;
+        let mut photos = Photos::default();
+        assert_eq!(photos.push(&chunk(1, 0, false, b"ab"), 0), Ok(None));
+        photos.wait();
+        assert_eq!(photos.next_wake_us(), None, "nothing wakes the session for it");
+        photos.tick(back_us);
+        photos.resume(back_us);
+        assert_eq!(photos.next_wake_us(), Some(back_us + PIECE_US_MAX));
+        photos.tick(back_us + PIECE_US_MAX - 1);
+        let photo = photos.push(&chunk(1, 1, true, b"c"), back_us + PIECE_US_MAX - 1).unwrap().unwrap();
+        assert_eq!(photo.bytes, b"abc");
+        // One whose rest does not come then either is dropped.
+        assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), back_us), Ok(None));
+        photos.wait();
+        photos.resume(back_us);
+        photos.tick(back_us + PIECE_US_MAX);
+        assert!(photos.push(&chunk(2, 1, true, b"c"), back_us + PIECE_US_MAX).is_err());
     }
 
     #[test]

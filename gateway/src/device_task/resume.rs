@@ -46,6 +46,7 @@ impl Session {
         }
         let audio_received = self.audio_received();
         self.link.resume((link, asked_us), audio_received);
+        self.photos.resume(clock::mono_us());
         self.turns.moved(link.transport);
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(true, None)?;

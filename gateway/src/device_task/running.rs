@@ -60,6 +60,7 @@ impl Session {
         if self.link.lose() {
             tracing::info!(device = self.id, session = self.number, "link lost");
             self.services.roster.lost(&self.id, self.number);
+            self.photos.wait();
             self.input(Input::LinkLost);
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
         }
