@@ -57,6 +57,11 @@ impl Gallery {
         Ok(Self { data_dir, thread: Compute::start("photos", 1, WAITING_MAX)?, latest: Mutex::default() })
     }
 
+    /// Whether its thread runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.is_running()
+    }
+
     /// Whether a device may have another photo kept now.
     fn admit(&self, device: &str) -> bool {
         self.admit_at(device, clock::mono_us())

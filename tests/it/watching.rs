@@ -42,6 +42,17 @@ async fn a_thread_that_ends_makes_the_gateway_unhealthy_and_ends_it() {
     assert!(told["problems"][0]["why"].as_str().unwrap().contains("start it again"), "{told}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_threads_of_every_gateway_are_watched() {
+    let world = World::start().await;
+    let watched = world.gateway().watched();
+    for thread in
+        ["store", "log", "recognition", "synthesis", "files", "preparation", "photos", "firmware", "workspaces"]
+    {
+        assert!(watched.contains(&thread), "{thread}: {watched:?}");
+    }
+}
+
 /// Another process's listener on this address: the same socket.
 fn listener_of(process: u32, address: SocketAddr) -> OwnedFd {
     let pid = Pid::from_raw(process.try_into().expect("a process")).expect("a process");

@@ -107,6 +107,11 @@ impl Firmware {
         Ok(Self { settings, images, state_file, thread, shared: Mutex::new(shared), changed })
     }
 
+    /// Whether its thread runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.is_running()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -52,6 +52,12 @@ impl Vital {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push((name, Box::new(are_running)));
     }
 
+    /// Names of the threads that are watched.
+    pub(crate) fn watched(&self) -> Vec<&'static str> {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.iter().map(|(name, _)| *name).collect()
+    }
+
     /// The first part that ended before the stop, if any.
     pub(crate) fn ended(&self) -> Option<&'static str> {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,6 +8,7 @@ mod known_models;
 mod loaded;
 mod memory;
 mod reload;
+mod threads;
 mod tools;
 mod users;
 
@@ -157,7 +158,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
     let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &of_tools, traces))?;
     let health = Arc::new(Health::new(vital.clone()));
-    watch_threads(&vital, &services, &logs);
+    threads::watch(&vital, &services, &logs, of_users.workspaces.clone());
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let reloader = Arc::new(Reloader::new(&config, services.settings.current.clone(), announcement.is_some()));
     let reloads = reloader.clone();
@@ -290,24 +291,6 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
     )
 }
 
-/// Watches the threads that run until the gateway stops.
-fn watch_threads(vital: &Vital, services: &Arc<Services>, logs: &Logs) {
-    let watch = |name, is_running: fn(&Services) -> bool| {
-        let services = services.clone();
-        vital.watch(name, move || is_running(&services));
-    };
-    watch("store", |services| services.store.is_running());
-    let logs = logs.clone();
-    vital.watch("log", move || logs.is_running());
-    watch("recognition", |services| services.engines.asr.is_running());
-    watch("synthesis", |services| services.engines.compute.is_running());
-    watch("speech elsewhere", |services| services.engines.elsewhere.voice.as_ref().is_none_or(|it| it.is_running()));
-    watch("files", |services| services.engines.files.is_running());
-    watch("end of turn", |services| services.engines.judge.as_ref().is_none_or(|judge| judge.compute.is_running()));
-    watch("wake words", |services| services.engines.wake.as_ref().is_none_or(|wake| wake.compute.is_running()));
-    watch("preparation", |services| services.assistant.preparer.is_running());
-}
-
 /// Starts the tasks that run until the gateway stops.
 fn run(
     admin: &Arc<Admin>,
@@ -353,6 +336,11 @@ impl Running {
     pub async fn problems(&self) -> Vec<Problem> {
         let services = &self.admin.services;
         self.admin.health.problems(&services.settings.data_dir, &services.store).await
+    }
+
+    /// Names of the threads without which it ends, for tests.
+    pub fn watched(&self) -> Vec<&'static str> {
+        self.vital.watched()
     }
 
     /// Waits until a part ends that the gateway cannot do without: its name.

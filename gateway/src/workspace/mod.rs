@@ -37,6 +37,11 @@ impl Workspaces {
     pub(crate) fn start(data_dir: PathBuf, in_flight: InFlight) -> std::io::Result<Self> {
         Ok(Self { data_dir, thread: Compute::start("workspace", 1, WAITING_MAX)?, in_flight })
     }
+
+    /// Whether their thread runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.is_running()
+    }
 }
 
 #[async_trait]
