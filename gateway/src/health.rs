@@ -19,6 +19,7 @@ use tokio::{
 use crate::{
     runtime::{on_own_thread, vital::Vital},
     store::{self, Store},
+    units::number_of,
 };
 
 /// Bytes that there must be room for: those of a short conversation.
@@ -45,7 +46,7 @@ pub(crate) const ERASURES_DAMAGED: &str = "erasing.json.damaged";
 /// What does not work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `gateway` (its tasks and threads), `disk`, `store`, `descriptors` or `erasures`.
+    /// `gateway` (its tasks and threads), `users` (their tasks), `disk`, `store`, `descriptors` or `erasures`.
     pub part: String,
     /// Why, and what to do.
     pub why: String,
@@ -54,10 +55,15 @@ pub struct Problem {
     pub is_repaired_by_restart: bool,
 }
 
+/// How many there are at this moment.
+type Count = Box<dyn Fn() -> usize + Send + Sync>;
+
 /// What was found last.
 #[derive(Default)]
 pub struct Health {
     vital: Arc<Vital>,
+    /// Users whose tasks are down.
+    users_down: Option<Count>,
     found: Mutex<Found>,
 }
 
@@ -82,9 +88,9 @@ impl Found {
 }
 
 impl Health {
-    /// Nothing is tried yet.
-    pub(crate) fn new(vital: Arc<Vital>) -> Self {
-        Self { vital, ..Self::default() }
+    /// Nothing is tried yet. `users_down` counts the users whose tasks have panicked and do not run.
+    pub(crate) fn new(vital: Arc<Vital>, users_down: impl Fn() -> usize + Send + Sync + 'static) -> Self {
+        Self { vital, users_down: Some(Box::new(users_down)), ..Self::default() }
     }
 
     /// What does not work at this moment.
@@ -119,6 +125,8 @@ impl Health {
         };
         let all = [
             problem("gateway", true, gateway(self.vital.ended())),
+            // Each was started again from what is stored, as by a restart, which would end the sessions of all others.
+            problem("users", false, users(self.users_down.as_ref().map_or(0, |count| count()))),
             problem("disk", false, disk),
             problem("store", is_stuck, store),
             problem("descriptors", false, enough_descriptors(descriptors().await)),
@@ -133,6 +141,17 @@ impl Health {
 fn gateway(ended: Option<&str>) -> Result<(), String> {
     let Some(part) = ended else { return Ok(()) };
     Err(format!("a part that it cannot do without ended by itself: {part}; start it again"))
+}
+
+fn users(down: usize) -> Result<(), String> {
+    if down == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "the tasks of {} panicked too often and do not run: what is due is not told to them until somebody needs them; \
+         the log says who and why",
+        number_of(down, "user")
+    ))
 }
 
 /// Whether the store has room, and, where that is due, whether it commits a write.
@@ -319,11 +338,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store"), 4).unwrap();
         let vital = Vital::new(CancellationToken::new());
-        let health = Health::new(vital.clone());
+        let health = Health::new(vital.clone(), || 0);
         vital.spawn("control", async {}).await.unwrap();
         let problems = health.problems(folder.path(), &store).await;
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(problem.part == "gateway" && problem.why.contains("control") && problem.is_repaired_by_restart);
+    }
+
+    #[tokio::test]
+    async fn users_whose_tasks_are_down_are_counted_and_not_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store"), 4).unwrap();
+        let problems = Health::new(Arc::default(), || 2).problems(folder.path(), &store).await;
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.part == "users" && problem.why.contains("the tasks of 2 users panicked"), "{problem:?}");
+        assert!(!problem.is_repaired_by_restart, "nobody else is cut off for it");
+        assert_eq!(users(0), Ok(()));
     }
 
     #[tokio::test]

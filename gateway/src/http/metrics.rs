@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// What does not work is one of these parts.
-const PARTS: [&str; 5] = ["gateway", "disk", "store", "descriptors", "erasures"];
+const PARTS: [&str; 6] = ["gateway", "users", "disk", "store", "descriptors", "erasures"];
 
 /// What is told, and to whom.
 #[derive(Clone)]

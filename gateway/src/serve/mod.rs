@@ -157,7 +157,8 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let admission = Admission::new(key, stop.clone())?;
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
     let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &of_tools, traces))?;
-    let health = Arc::new(Health::new(vital.clone()));
+    let users = services.users.clone();
+    let health = Arc::new(Health::new(vital.clone(), move || users.down()));
     threads::watch(&vital, &services, &logs, of_users.workspaces.clone());
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let reloader = Arc::new(Reloader::new(&config, services.settings.current.clone(), announcement.is_some()));

@@ -105,6 +105,8 @@ struct Tasks {
     numbered: u64,
     /// Users whose data is being erased: they have no task.
     barred: BTreeSet<String>,
+    /// Users whose task has panicked and was not started again since.
+    down: BTreeSet<String>,
 }
 
 impl Users {
@@ -146,6 +148,7 @@ impl Users {
     pub fn bar(&self, user: &str) {
         let mut tasks = self.tasks();
         tasks.barred.insert(user.to_owned());
+        tasks.down.remove(user);
         if let Some(running) = tasks.running.remove(user) {
             running.end.cancel();
         }
@@ -263,22 +266,40 @@ impl Users {
         for (id, _) in self.roster.all().iter().filter(|(_, present)| present.user == user) {
             self.roster.dismiss(id, GoodbyeReason::Internal, "the task of this device's user is started again");
         }
-        if !self.restarts.allow(user) {
-            tracing::error!(
-                user,
-                "the task of a user panics again and again: what is due is not told until it is needed"
-            );
-            return;
-        }
-        match self.mailbox(user) {
+        let again = match self.restarts.allow(user) {
+            true => self.mailbox(user).map_err(|error| error.to_string()),
+            false => Err("it panics again and again".to_owned()),
+        };
+        match again {
             Ok(_) => tracing::error!(user, "the task of a user has panicked; it is started again"),
-            Err(error) => tracing::error!(user, %error, "the task of a user has panicked and is not started again"),
+            Err(why) => {
+                tracing::error!(
+                    user,
+                    why,
+                    "the task of a user has panicked and is not started again: what is due is not told until it is needed"
+                );
+                self.mark_down(user);
+            }
+        }
+    }
+
+    /// A user's task is not started again by itself. Somebody may have needed it meanwhile, and nothing is missing while
+    /// the user is being erased.
+    fn mark_down(&self, user: &str) {
+        let mut tasks = self.tasks();
+        if !tasks.running.contains_key(user) && !tasks.barred.contains(user) {
+            tasks.down.insert(user.to_owned());
         }
     }
 
     /// Number of running tasks.
     pub fn count(&self) -> usize {
         self.tasks().running.len()
+    }
+
+    /// Number of users whose task has panicked and does not run: what is due is not told to them.
+    pub(crate) fn down(&self) -> usize {
+        self.tasks().down.len()
     }
 
     /// A user's mailbox.
@@ -307,6 +328,7 @@ impl Users {
         let (users, name) = (self.this.clone(), user.to_owned());
         let panicked = move || users.upgrade().into_iter().for_each(|users| users.panicked(&name));
         spawn_or("user", async move { drive(&mut task).await }, panicked);
+        tasks.down.remove(user);
         tasks.running.insert(user.to_owned(), Running { mailbox: mailbox.clone(), end, number, quiescence: None });
         Ok(mailbox)
     }
@@ -420,10 +442,19 @@ mod tests {
         let mailbox = users.mailbox("ann").unwrap();
         mailbox.send(UserMessage::Panic).await.unwrap();
         mailbox.closed().await;
-        while users.count() > 0 {
+        while users.down() == 0 {
             tokio::task::yield_now().await;
         }
+        assert_eq!(users.count(), 0);
         // A caller that needs it gets it.
-        assert!(users.mailbox("ann").is_ok());
+        let mailbox = users.mailbox("ann").unwrap();
+        assert_eq!((users.count(), users.down()), (1, 0));
+        mailbox.send(UserMessage::Panic).await.unwrap();
+        mailbox.closed().await;
+        while users.down() == 0 {
+            tokio::task::yield_now().await;
+        }
+        users.bar("ann");
+        assert_eq!(users.down(), 0, "nothing is due to who is erased");
     }
 }

@@ -91,6 +91,7 @@ fn say(status: &SystemStatus) -> String {
 fn named(part: &str) -> String {
     match part {
         "descriptors" => "the number of open files".to_owned(),
+        "users" => "the tasks of users".to_owned(),
         part => format!("the {part}"),
     }
 }
@@ -139,8 +140,8 @@ mod tests {
         let problem = |part: &str| Problem { part: part.to_owned(), why: "raise `LimitNOFILE`".to_owned() };
         let one = SystemStatus { problems: vec![problem("descriptors")], ..SystemStatus::default() };
         assert_eq!(say(&one), "Something is wrong with the number of open files: raise LimitNOFILE.");
-        let two = SystemStatus { problems: vec![problem("disk"), problem("store")], ..SystemStatus::default() };
-        assert_eq!(say(&two), "Something is wrong with the disk and the store.");
+        let two = SystemStatus { problems: vec![problem("users"), problem("store")], ..SystemStatus::default() };
+        assert_eq!(say(&two), "Something is wrong with the tasks of users and the store.");
         assert_eq!(percent_full(DiskUse::default()), 0);
         assert_eq!(show(&SystemStatus { temperature_c: Some(51.6), ..well }), "Up two hours\nDisk 25 % full\n52 °C");
     }
