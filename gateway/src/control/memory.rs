@@ -92,8 +92,7 @@ pub(super) async fn carry_out(admin: &Admin, request: MemoryRequest) -> Result<A
         MemoryRequest::Users => services.store.read(users).await.map_err(words)?,
         MemoryRequest::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
         MemoryRequest::Conversations { user } => {
-            check_name(&user)?;
-            services.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
+            conversations(&services.store, &user).await?.iter().map(describe).collect()
         }
         MemoryRequest::Conversation { user, id } => {
             vec![services.store.read(move |store| Ok(conversation(store, &user, id))).await.map_err(words)??]
@@ -117,20 +116,26 @@ pub(super) async fn carry_out(admin: &Admin, request: MemoryRequest) -> Result<A
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
         MemoryRequest::Spending { user, days } => {
-            spent(&services.store, services.users.nano_per_day(), user.as_deref(), days)?
+            spent(&services.store, services.users.nano_per_day(), user, days).await?
         }
     };
     Ok(Answer::Records { records })
 }
 
 /// One record per user and day. `money` and `budget` are in the currency of the models' prices.
-fn spent(store: &Store, nano_per_day: Option<u64>, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
-    user.map_or(Ok(()), check_name)?;
+async fn spent(
+    store: &Store,
+    nano_per_day: Option<u64>,
+    user: Option<String>,
+    days: usize,
+) -> Result<Vec<Value>, String> {
+    user.as_deref().map_or(Ok(()), check_name)?;
     let now = clock::now();
     let today = now.wall_ms.saturating_add(i64::from(now.offset_s) * 1_000).div_euclid(DAY_MS);
     let budget = nano_per_day.map(whole);
+    let read = store.read(move |store| spending::of(store, user.as_deref(), today, days));
     let mut records = Vec::new();
-    for (user, days) in spending::of(store, user, today, days).map_err(words)? {
+    for (user, days) in read.await.map_err(words)? {
         for Spending { day, nano, input, output } in days {
             let moment = jiff::Timestamp::from_millisecond(day.saturating_mul(DAY_MS)).map_err(words)?;
             let date = moment.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
@@ -161,6 +166,13 @@ fn describe(conversation: &Conversation) -> Value {
     })
 }
 
+/// A user's conversations, the oldest first.
+async fn conversations(store: &Store, user: &str) -> Result<Vec<Conversation>, String> {
+    check_name(user)?;
+    let user = user.to_owned();
+    store.read(move |store| store.disk().conversations(&user)).await.map_err(words)
+}
+
 fn find(store: &Store, user: &str, id: u64) -> Result<Conversation, String> {
     check_name(user)?;
     let found = store.disk().conversation(user, id).map_err(words)?;
@@ -187,7 +199,7 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
     let _alone = admin.eraser.running.alone().await.map_err(|error| format!("nothing was erased: {error}"))?;
     let count = match id {
         Some(id) => find(&services.store, &user, id).map(|_| 1)?,
-        None => services.store.disk().conversations(&user).map_err(words)?.len(),
+        None => conversations(&services.store, &user).await?.len(),
     };
     let (told, is_told) = oneshot::channel();
     let forget = {
@@ -383,8 +395,26 @@ impl Export {
 mod tests {
     use std::collections::BTreeMap;
 
+    use futures_util::poll;
+
     use super::*;
     use crate::store::{MessageRecord, NoteRecord, Write};
+
+    #[tokio::test]
+    async fn scans_of_the_store_run_on_threads_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (user, json) = ("ann".to_owned(), "{}".to_owned());
+        let messages = vec![MessageRecord { wall_ms: 1, json }];
+        store.write(Write::AppendMessages { user: user.clone(), messages, title: String::new() }).await.unwrap();
+        let (day, nano) = (clock::now().wall_ms.div_euclid(DAY_MS), 1);
+        store.write(spending::write(user, Spending { day, nano, input: 1, output: 1 })).await.unwrap();
+        let busy = store.occupy_readers();
+        let (mut said, mut paid) = (Box::pin(conversations(&store, "ann")), Box::pin(spent(&store, None, None, 9)));
+        assert!(poll!(&mut said).is_pending() && poll!(&mut paid).is_pending());
+        drop(busy);
+        assert_eq!((said.await.unwrap().len(), paid.await.unwrap().len()), (1, 1));
+    }
 
     #[tokio::test]
     async fn an_export_of_much_comes_in_answers_of_some_size() {
