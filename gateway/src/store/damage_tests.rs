@@ -1,8 +1,10 @@
 //! Damaged rows, and stores of older versions.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
+use tokio_util::sync::CancellationToken;
+use tools::{apps::client::Client, registry::Registry};
 
 use super::{
     migrations,
@@ -10,6 +12,18 @@ use super::{
     schema,
     table::{Damage, decode, unseal},
     *,
+};
+use crate::{
+    apps::installed::Installed,
+    device_task::restart::StoredSessions,
+    ports::{
+        intents::StoredIntents,
+        preferences::Preferences,
+        records::{StoredLedger, StoredSwitches},
+        routines::StoredRoutines,
+        runs::StoredRuns,
+        stores::SystemClock,
+    },
 };
 
 /// A store that a gateway of version 1 has written: two devices, of which one is revoked, two conversations, two entries,
@@ -287,6 +301,58 @@ async fn one_damaged_row_in_each_table_stops_nothing() {
     assert!(check(folder.path(), SIZE_MIB, None).unwrap().is_empty());
     let again = Store::open(folder.path(), SIZE_MIB).unwrap();
     assert_eq!(again.disk().notes("ann", 9, |_| true).unwrap().len(), 2);
+}
+
+/// Moves Ann's row of each kind to every key that differs from its own in one bit.
+fn flip_keys(folder: &Path, key: &[u8]) {
+    raw(folder, |opened| {
+        let mut txn = opened.env.write_txn().unwrap();
+        for (kind, name) in KINDS {
+            let table = opened.rows.of(kind);
+            let own = rows::full_key(name, "ann", key).unwrap();
+            let stored = table.raw.get(&txn, &own).unwrap().unwrap().to_vec();
+            assert!(table.delete(&mut txn, &own).unwrap());
+            for bit in 0..own.len() * 8 {
+                let mut flipped = own.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                table.raw.put(&mut txn, &flipped, &stored).unwrap();
+            }
+        }
+        txn.commit().unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_key_keeps_no_gateway_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    // Owners whose names are too long fit into it.
+    let key = vec![b'k'; 140];
+    for (kind, _) in KINDS {
+        let (owner, key, value) = ("ann".to_owned(), key.clone(), b"{}".to_vec());
+        store.write(Write::PutRow { kind, owner, key, value }).await.unwrap();
+    }
+    store.close().await.unwrap();
+    flip_keys(folder.path(), &key);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    for (kind, name) in KINDS {
+        let owners = store.disk().owners(kind).unwrap();
+        assert!(owners.iter().any(|owner| owner == "ann"), "{name}");
+        assert!(owners.iter().all(|owner| owner.len() <= names::NAME_BYTES_MAX), "{name}: {owners:?}");
+    }
+    assert_eq!(store.disk().damaged(), 5 * KINDS.len(), "two names are too long, and three are no text");
+    // Everything that a start reads.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let (registry, client) = (Arc::<Registry>::default(), Arc::new(Client::new().unwrap()));
+    Installed::load(store.clone(), registry.clone(), client, BTreeMap::new()).unwrap();
+    StoredSwitches::load(store.clone(), registry.clone()).unwrap();
+    Preferences::load(store.clone()).unwrap();
+    let runs = Arc::new(StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap());
+    let of_programs = (registry, None);
+    StoredRoutines::load((store.clone(), runs.clone()), Arc::new(SystemClock), of_programs, "en").unwrap();
+    let intents = StoredIntents::new(store.clone(), CancellationToken::new());
+    let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
+    StoredSessions::read(&store, 1_000, left).unwrap();
 }
 
 #[tokio::test]

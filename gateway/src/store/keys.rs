@@ -27,10 +27,11 @@ pub(super) fn id_of(key: &[u8]) -> u64 {
     key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The owner in a key.
+/// The owner in a key; `None`: there is none whose name [`user_prefix`] takes.
 pub(super) fn owner_of(key: &[u8]) -> Option<&str> {
     let (length, rest) = key.split_first()?;
-    std::str::from_utf8(rest.get(..usize::from(*length))?).ok()
+    let length = Some(usize::from(*length)).filter(|length| *length <= NAME_BYTES_MAX)?;
+    std::str::from_utf8(rest.get(..length)?).ok()
 }
 
 /// A key for people: the owner and a number or a text, or a text alone.
@@ -48,6 +49,17 @@ pub(super) fn id_in_words(key: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_in_a_key_has_a_key() {
+        for length in 0..=u8::MAX {
+            let key = [vec![length], vec![b'k'; 255]].concat();
+            let owner = owner_of(&key);
+            assert_eq!(owner.map(str::len), Some(usize::from(length)).filter(|length| *length <= NAME_BYTES_MAX));
+            assert!(owner.is_none_or(|owner| user_prefix(owner).is_ok()));
+        }
+        assert_eq!((owner_of(b""), owner_of(b"\x04ann"), owner_of(b"\x02\xff\xff")), (None, None, None));
+    }
 
     #[test]
     fn a_row_is_named_without_what_is_in_it() {

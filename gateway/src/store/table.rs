@@ -222,12 +222,18 @@ impl Table {
         self.raw.prefix_iter(txn, prefix)?.map(|row| Ok(row?.0.to_vec())).collect()
     }
 
-    /// All owners of rows, damaged rows included.
+    /// All owners of rows, damaged rows included, unless nobody can be the owner by their keys.
     pub(super) fn owners(&self, txn: &RoTxn<'_>) -> Result<Vec<String>, Error> {
         let mut out: Vec<String> = Vec::new();
         for row in self.raw.iter(txn)? {
-            let owner = owner_of(row?.0).filter(|owner| out.last().is_none_or(|last| last != owner));
-            out.extend(owner.map(str::to_owned));
+            let (key, _) = row?;
+            match owner_of(key) {
+                Some(owner) if out.last().is_some_and(|last| last == owner) => {}
+                Some(owner) => out.push(owner.to_owned()),
+                None => {
+                    self.note(key);
+                }
+            }
         }
         Ok(out)
     }
