@@ -97,8 +97,8 @@ impl Peer {
         peer
     }
 
-    /// A valid handshake up to the welcome.
-    pub async fn shake(&mut self) {
+    /// A valid handshake up to the welcome. Returns whether the session goes on whose token it shows.
+    pub async fn shake(&mut self) -> bool {
         let handshake = self.hello().await;
         self.prove(&handshake).await;
         let bytes = self.receive().await.expect("a welcome");
@@ -106,6 +106,7 @@ impl Peer {
             panic!("no welcome: {:?}", named(&bytes));
         };
         self.token = welcome.resume_token.to_vec();
+        welcome.resumed.is_some()
     }
 
     /// Sends a hello; returns the state after the challenge.

@@ -381,6 +381,39 @@ async fn a_welcome_that_is_lost_on_its_way_costs_no_session() {
     }
 }
 
+/// Whether the session of this number waits for its device; `None`: it is over.
+fn is_waiting(world: &World, session: u32) -> Option<bool> {
+    let all = world.gateway().services().roster.all();
+    all.iter().find(|(_, present)| present.session == session).map(|(_, present)| present.via.lost_us.is_some())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stolen_token_is_worth_nothing_without_the_key_of_its_device() {
+    let world = World::start().await;
+    let glasses = Peer::welcomed(&world, "wss", "glasses").await;
+    let token = glasses.token.clone();
+    let session = link_of_the_session(&world, false).await;
+    world.glasses("wss", "thief").await.goodbye().await;
+    let steal = async || {
+        let mut thief = Peer::connect(&world, "wss", "thief").await;
+        thief.token.clone_from(&token);
+        assert!(!thief.shake().await, "it gets a session of its own");
+        assert_ne!(thief.token, token);
+    };
+    steal().await;
+    assert_eq!(is_waiting(&world, session), Some(false), "the link still stands");
+    drop(glasses);
+    while is_waiting(&world, session) == Some(false) {
+        tokio::task::yield_now().await;
+    }
+    steal().await;
+    assert_eq!(is_waiting(&world, session), Some(true), "it still waits for its own device");
+    let mut again = Peer::connect(&world, "wss", "glasses").await;
+    again.token.clone_from(&token);
+    assert!(again.shake().await);
+    assert_eq!(is_waiting(&world, session), Some(false));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_waits_for_its_link_locks_nobody_out() {
     let world = World::with("[limits]\nsessions = 1").await;

@@ -310,6 +310,19 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_token_that_another_device_shows_reaches_no_session() {
+        let resumable = Resumable::default();
+        let mut claims = resumable.enter("glasses", 1);
+        // It has proven a key of its own.
+        assert!(resumable.claim(&admitted("thief")).await.is_none());
+        assert!(claims.waiting.try_recv().is_err(), "the session is not asked");
+        let glasses = admitted("glasses");
+        let mut own = Box::pin(resumable.claim(&glasses));
+        assert!((&mut own).now_or_never().is_none());
+        assert_eq!(claims.next().await.resume.token, glasses.asked.hello.resume.clone().unwrap().token);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn two_handshakes_that_end_at_the_same_moment_both_reach_the_session() {
         let resumable = Resumable::default();

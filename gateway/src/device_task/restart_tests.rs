@@ -139,6 +139,33 @@ async fn glasses_that_were_paired_anew_go_on_with_the_session_of_their_last_user
 }
 
 #[tokio::test]
+async fn a_token_that_another_device_shows_takes_nothing_of_a_stored_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    for (device, number, request) in [("earlier", 1, "own"), ("glasses", 2, "tell ben"), ("later", 3, "own")] {
+        let mut before = session(&store, device, number);
+        before.keep();
+        before.turn(1, request.into(), 5);
+        before.store();
+    }
+    let sessions = next(&store).await;
+    let taken = |device: &str, user: &str| {
+        let left = sessions.take(device, user, &of(2));
+        left.map(|left| (left.continued.control_received, left.turn.map(|turn| turn.request)))
+    };
+    // Each has proven a key of its own.
+    assert_eq!(taken("earlier", USER), Some((0, Some("own".to_owned()))));
+    assert_eq!(taken("later", USER), None);
+    for user in [USER, "bob"] {
+        assert_eq!(taken("without a row", user), Some((0, None)), "{user}");
+    }
+    for device in ["earlier", "later", "without a row"] {
+        sessions.welcome_arrived(device);
+    }
+    assert_eq!(taken("glasses", USER), Some((5, Some("tell ben".to_owned()))), "it is there for its own device");
+}
+
+#[tokio::test]
 async fn a_session_of_a_store_of_version_2_goes_on() {
     let folder = copy_of(V2);
     let store = Store::open(folder.path(), 16).unwrap();
