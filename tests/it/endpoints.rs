@@ -37,6 +37,24 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     world.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn quic_for_both_kinds_of_addresses_serves_each() {
+    let world = World::tuned("", |config| config.listen.quic = Some("[::]:0".parse().expect("an address"))).await;
+    let port = world.gateway().quic.expect("QUIC is on").port();
+    for host in ["127.0.0.1", "[::1]"] {
+        let mut options = world.options("quic", "glasses");
+        options.target = format!("quic://{host}:{port}").parse().expect("an address");
+        let mut glasses = connect(&world.data(), options).await;
+        let all = world.gateway().services().roster.all();
+        let from: Vec<_> = all.iter().map(|(_, present)| present.via.peer.ip().to_string()).collect();
+        assert_eq!(from, [host.trim_matches(['[', ']'])], "an IPv4 address is told as one");
+        text(&mut glasses, "what is two plus two").await;
+        answered(&mut glasses).await;
+        glasses.goodbye().await;
+    }
+    world.stop().await;
+}
+
 /// Places that are reserved for this machine.
 const RESERVED: usize = 16;
 /// Connections of peers that have not said who they are, in the share of one address with eight connections, and in
