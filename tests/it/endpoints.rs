@@ -6,7 +6,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::world::{WAIT, World, answered, connect, outside, text};
+use crate::{
+    namespaces::{OUTSIDE, again_outside},
+    world::{WAIT, World, answered, connect, text},
+};
 
 async fn get(url: &str) -> (u16, String) {
     // The certificate of this gateway is self-signed.
@@ -17,6 +20,9 @@ async fn get(url: &str) -> (u16, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
+    if again_outside("endpoints::a_listener_for_both_kinds_of_addresses_knows_its_own_machine") {
+        return;
+    }
     let world = World::tuned("", |config| config.listen.web = "[::]:0".parse().expect("an address")).await;
     let port = world.web().port();
     for host in ["127.0.0.1", "[::1]"] {
@@ -27,13 +33,12 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
     options.target = format!("ws://127.0.0.1:{port}/glasses").parse().expect("an address");
     connect(&world.data(), options).await.goodbye().await;
     // From other machines TLS is required, and a refusal says so.
-    let Some(outside) = outside() else { return world.stop().await };
     for path in ["healthz", "try", "glasses"] {
-        let (status, told) = get(&format!("http://{outside}:{port}/{path}")).await;
+        let (status, told) = get(&format!("http://{OUTSIDE}:{port}/{path}")).await;
         assert_eq!(status, 403, "{path}: {told}");
         assert!(told.contains("https://") && told.contains("listen.plain"), "{path}: {told}");
     }
-    assert_eq!(get(&format!("https://{outside}:{port}/healthz")).await, (200, "ok\n".to_owned()));
+    assert_eq!(get(&format!("https://{OUTSIDE}:{port}/healthz")).await, (200, "ok\n".to_owned()));
     world.stop().await;
 }
 
@@ -141,20 +146,22 @@ async fn known_glasses_get_in_while_strangers_come_from_the_same_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_stranger_of_an_address_gives_way() {
+    if again_outside("endpoints::the_oldest_stranger_of_an_address_gives_way") {
+        return;
+    }
     let world = World::tuned("", |config| {
         config.listen.web = "0.0.0.0:0".parse().expect("an address");
         config.limits.connections_max = 8;
     })
     .await;
-    let Some(outside) = outside() else { return world.stop().await };
-    let address = format!("wss://{outside}:{}/glasses", world.web().port()).parse().expect("an address");
+    let address = format!("wss://{OUTSIDE}:{}/glasses", world.web().port()).parse().expect("an address");
     // One place is the share of an address.
     let mut silent = transport::open(&address).await.expect("the first one of a stranger");
     let mut second = transport::open(&address).await.expect("the second one");
     is_closed(&mut silent).await;
     // Another address has its own share, and glasses that are paired get in from the stranger's.
     world.connect(target(&world, "127.0.0.1")).await.goodbye().await;
-    world.connect(target(&world, &outside.to_string())).await.goodbye().await;
+    world.connect(target(&world, &OUTSIDE.to_string())).await.goodbye().await;
     is_closed(&mut second).await;
     world.stop().await;
 }
@@ -214,14 +221,16 @@ async fn programs_are_answered_under_a_name_of_this_machine_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mini_apps_connect_from_this_machine_unless_they_run_elsewhere() {
-    let Some(outside) = outside() else { return };
+    if again_outside("endpoints::mini_apps_connect_from_this_machine_unless_they_run_elsewhere") {
+        return;
+    }
     let paths = [("/app-ws", 426), ("/tpa-ws", 426), ("/api/public/permissions/a", 404), ("/appsettings/user/a", 401)];
     for (settings, elsewhere) in [("", false), ("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", true)] {
         let world = World::tuned(settings, |config| config.listen.web = "0.0.0.0:0".parse().expect("an address")).await;
         let port = world.web().port();
         for (path, found) in paths {
             assert_eq!(named(&world, path, "127.0.0.1").await, found, "{path}");
-            let (status, told) = get(&format!("https://{outside}:{port}{path}")).await;
+            let (status, told) = get(&format!("https://{OUTSIDE}:{port}{path}")).await;
             assert_eq!(status, if elsewhere { found } else { 403 }, "{path}: {told}");
             assert_eq!(told.contains("apps.url"), !elsewhere, "{path}: {told}");
         }

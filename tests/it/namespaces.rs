@@ -1,6 +1,10 @@
 //! Tests that need a part of the system of their own: file systems, a network.
 
-use std::process::Command;
+use std::{net::Ipv4Addr, process::Command};
+
+/// An address of this machine in the network of [`again_outside`], beside loopback: connections to it count as external. It is
+/// one for documentation.
+pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 
 /// Set in the test that runs there.
 const INSIDE: &str = "LORGNETTE_TEST_NAMESPACES";
@@ -12,6 +16,10 @@ pub fn again_in(namespaces: &[&str], test: &str) -> bool {
         return false;
     }
     let own = std::env::current_exe().expect("the test's own path");
+    // Under a wrong name none would run, and that would be no failure.
+    let listed = Command::new(&own).args(["--exact", test, "--list"]).output().expect("the tests");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.lines().any(|line| line == format!("{test}: test")), "no test is called {test}: {listed}");
     let ended = Command::new("unshare")
         .args(["--user", "--map-root-user"])
         .args(namespaces)
@@ -27,4 +35,16 @@ pub fn again_in(namespaces: &[&str], test: &str) -> bool {
         namespaces.join(" ")
     );
     true
+}
+
+/// As [`again_in`], in a network in which this machine has the address [`OUTSIDE`], and no other one but loopback.
+pub fn again_outside(test: &str) -> bool {
+    if again_in(&["--net"], test) {
+        return true;
+    }
+    for words in ["link set lo up".to_owned(), format!("address add {OUTSIDE}/32 dev lo")] {
+        let done = Command::new("ip").args(words.split(' ')).status();
+        assert!(done.expect("ip, of iproute2: apt-get install iproute2").success(), "ip {words}");
+    }
+    false
 }

@@ -160,14 +160,6 @@ pub fn write_secret(file: &Path, secret: &str) {
     std::fs::set_permissions(file, private).expect("its mode");
 }
 
-/// An address of this machine other than loopback, if there is one: connections to it count as external.
-pub fn outside() -> Option<std::net::IpAddr> {
-    // Nothing is sent: the system only chooses the route. The address is one for documentation.
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
-}
-
 /// The settings that every test gateway has; sections may follow.
 pub fn basics(data: &Path) -> String {
     // Dotted keys, so that sections of the tests can follow.

@@ -9,8 +9,9 @@ use reqwest::header::SET_COOKIE;
 
 use super::{Visitor, link, plain};
 use crate::{
+    namespaces::{OUTSIDE, again_outside},
     process::{Process, configure, succeeds},
-    world::{WAIT, World, basics, outside},
+    world::{WAIT, World, basics},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,12 +94,14 @@ async fn switched_off_it_does_not_exist_and_the_command_says_so() {
 /// From another machine it is reached over TLS only, whatever else is.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_machines_get_in_over_tls_only() {
-    let Some(own) = outside() else { return };
+    if again_outside("console::doors::other_machines_get_in_over_tls_only") {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let settings = format!(
         "{}listen.plain = true\n",
         basics(&folder.path().join("data"))
-            .replace("listen.web = \"127.0.0.1:0\"", &format!("listen.web = \"{own}:0\""))
+            .replace("listen.web = \"127.0.0.1:0\"", &format!("listen.web = \"{OUTSIDE}:0\""))
     );
     let running = serve::start(config::check(&settings, "world").unwrap()).await.unwrap();
     let client = reqwest::Client::builder().no_proxy().danger_accept_invalid_certs(true).build().unwrap();
