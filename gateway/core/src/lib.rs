@@ -32,4 +32,5 @@ pub mod timers;
 pub mod user;
 pub mod vocab;
 
+pub use agent::phrases::fixed_clauses;
 pub use floor::commands::{is_backchannel, is_cancel, is_command};

@@ -25,6 +25,7 @@ use crate::{
         ear::PauseJudge,
         elsewhere::{Elsewhere, voice::Voices},
         language::Languages,
+        phrases::PhraseCache,
         wake::{WakeCounts, WakeWords},
     },
     store::Store,
@@ -172,6 +173,8 @@ pub struct Engines {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// The sound of fixed phrases, for all devices.
+    pub(crate) phrases: Arc<PhraseCache>,
     /// Recognition and speech outside of the gateway.
     pub elsewhere: Elsewhere,
     /// The thread for files: photos, and the sounds of apps. Speech does not wait for them.
@@ -181,7 +184,12 @@ pub struct Engines {
 impl Engines {
     /// What mouths speak with.
     pub(crate) fn voices(&self) -> Voices {
-        Voices { own: self.voice.clone(), compute: self.compute.clone(), other: self.elsewhere.voice.clone() }
+        Voices {
+            own: self.voice.clone(),
+            compute: self.compute.clone(),
+            other: self.elsewhere.voice.clone(),
+            phrases: self.phrases.clone(),
+        }
     }
 }
 

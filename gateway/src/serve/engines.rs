@@ -128,6 +128,7 @@ pub(super) async fn load(config: &Config, meters: &Meters) -> Result<(Engines, O
         wake_counts: Arc::default(),
         voice: Arc::new(voice.await??),
         compute,
+        phrases: Arc::default(),
         elsewhere,
         files,
     };

@@ -6,6 +6,7 @@ pub(crate) mod elsewhere;
 pub mod facts;
 pub(crate) mod language;
 pub(crate) mod mouth;
+pub(crate) mod phrases;
 pub(crate) mod settings;
 pub(crate) mod speaking;
 pub(crate) mod wake;

@@ -351,7 +351,8 @@ mod tests {
 
     /// The same, where each clause goes on after this part of it.
     fn mouth_from(texts: &[&str], from: f32) -> (Mouth, Vec<Input>) {
-        let voices = Voices { own: Arc::new(Tone), compute: Compute::start("test", 1, 8).unwrap(), other: None };
+        let compute = Compute::start("test", 1, 8).unwrap();
+        let voices = Voices { own: Arc::new(Tone), compute, other: None, phrases: Arc::default() };
         let mut mouth = Mouth::new((Codec::Pcm16, 16_000), 4_096, (voices, String::from("en")), 1.0, false).unwrap();
         let (mailbox, mut messages) = mpsc::channel(8);
         let mut inputs = Vec::new();

@@ -1,5 +1,9 @@
 //! The sentences that the core says by itself.
 
+use alloc::{string::String, vec::Vec};
+
+use crate::speech_text::{self, sentences::Splitter};
+
 /// An utterance could not be decoded.
 pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
 /// The microphone sends samples that are all the same.
@@ -90,3 +94,96 @@ pub(crate) const HOW_TO_UNMUTE: &str =
     "Press and hold the button of the glasses to unmute them, or use their own switch.";
 /// The wearer asked for it, and was heard.
 pub(crate) const NOT_MUTED: &str = "The microphone is on.";
+
+/// Those that are spoken as they are. The others are only shown, or are a part of a sentence that has words of a wearer.
+const SPOKEN: &[&str] = &[
+    NOT_UNDERSTOOD,
+    MICROPHONE_DEAD,
+    MICROPHONE_CLIPS,
+    MICROPHONE_QUIET,
+    CUT_OFF,
+    RESTARTED,
+    RESTARTED_IN_CALL,
+    RESTARTED_IN_QUESTION,
+    MODEL_FAILED,
+    MODEL_LIMITED,
+    MODEL_REFUSED,
+    MODEL_AUTH,
+    MODEL_SILENT,
+    NO_ANSWER,
+    TOOL_SILENT,
+    TOO_MANY_STEPS,
+    TOO_MANY_TOKENS,
+    MONEY_USED_UP,
+    OTHER_MODEL,
+    COMMANDS_ONLY,
+    FREE_MODEL,
+    COMMANDS_FREE,
+    PREAMBLE,
+    PHOTO_NOT_KEPT,
+    MESSAGES_NOT_KEPT,
+    STILL_BUSY,
+    TRANSLATING,
+    TRANSLATING_ALOUD,
+    NO_LONGER_TRANSLATING,
+    NOT_TRANSLATING,
+    TRANSLATION_IDLE,
+    CANNOT_TRANSLATE,
+    ENGLISH_ONLY,
+    NOTHING_TO_REPEAT,
+    HOW_TO_UNMUTE,
+    NOT_MUTED,
+];
+
+/// The clauses in which the core has its own sentences spoken. There are no words of a wearer in them, so that their sound
+/// may be kept.
+pub fn fixed_clauses() -> Vec<String> {
+    let clauses = |sentence: &&str| {
+        let mut splitter = Splitter::default();
+        let mut clauses = splitter.push(&speech_text::clean(sentence).1);
+        clauses.extend(splitter.finish());
+        clauses
+    };
+    SPOKEN.iter().flat_map(clauses).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Config,
+        context::Context,
+        output::Output,
+        reply::{Purpose, Reply},
+    };
+
+    #[test]
+    fn fixed_clauses_are_what_the_voice_is_given() {
+        let fixed = fixed_clauses();
+        for sentence in SPOKEN {
+            let mut cx = Context::new(Config::default());
+            cx.speaker = true;
+            let mut reply = Reply::default();
+            reply.begin(&mut cx, Purpose::Aside, None);
+            reply.push_aside(&mut cx, sentence, true);
+            let outputs = core::iter::from_fn(|| cx.pop());
+            let texts = outputs.filter_map(|output| match output {
+                Output::Speak { text, .. } => Some(text),
+                _ => None,
+            });
+            let texts: Vec<String> = texts.collect();
+            assert!(!texts.is_empty() && texts.iter().all(|text| fixed.contains(text)), "{texts:?}");
+        }
+        for clause in [PREAMBLE, "Sorry, I did not catch that,", "please say it again."] {
+            assert!(fixed.iter().any(|fixed| fixed == clause), "{clause}");
+        }
+    }
+
+    #[test]
+    fn the_beginnings_of_sentences_with_a_wearers_words_are_no_fixed_clauses() {
+        let fixed = fixed_clauses();
+        for part in [UNKNOWN_CALL, ALREADY_DONE, YOU_CAN_SAY, TRANSLATED_FROM] {
+            assert!(!fixed.iter().any(|clause| clause.contains(part.trim_end())), "{part}");
+        }
+    }
+}

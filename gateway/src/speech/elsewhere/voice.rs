@@ -22,6 +22,7 @@ use super::{
 use crate::{
     clock,
     runtime::compute::{Compute, Full, Urgency},
+    speech::phrases::{Key, PhraseCache},
 };
 
 /// Clauses that are spoken elsewhere at once: threads that wait, and children of the gateway.
@@ -159,6 +160,8 @@ pub(crate) struct Voices {
     /// Threads of the product's own voice.
     pub(crate) compute: Compute,
     pub(crate) other: Option<Arc<OtherVoice>>,
+    /// Fixed phrases that either voice has said before.
+    pub(crate) phrases: Arc<PhraseCache>,
 }
 
 /// The sound of a clause, and when a thread began with it.
@@ -170,7 +173,8 @@ pub(crate) struct Synthesis {
 }
 
 impl Voices {
-    /// Has a clause spoken. `reply` is called once, on another thread, unless the clause is hushed before.
+    /// Has a clause spoken. `reply` is called once, on another thread, unless the clause is hushed before; for a fixed phrase
+    /// that was said before it is called at once, on this one.
     ///
     /// # Errors
     /// Too many wait; `reply` is not called.
@@ -183,6 +187,11 @@ impl Voices {
         let Some(other) = self.other.clone().filter(|other| other.is_for(&clause)) else {
             return self.say_ourselves(place, clause, reply);
         };
+        let key = self.phrases.key(&clause.text, clause.speed, Some(&clause.language));
+        if let Some(said) = self.said_before(key.as_ref()) {
+            reply(said);
+            return Ok(());
+        }
         let (compute, (owner, urgency)) = (other.compute.clone(), place);
         let (this, to_say, to_reply) = (self.clone(), clause.clone(), reply.clone());
         let submitted = compute.submit_for(owner, urgency, move || {
@@ -191,7 +200,12 @@ impl Voices {
             }
             let began_us = clock::mono_us();
             match other.speak(&to_say) {
-                Ok(pcm) => to_reply(Synthesis { pcm: Some(pcm), began_us }),
+                Ok(pcm) => {
+                    if let Some(key) = key {
+                        this.phrases.keep(key, &pcm);
+                    }
+                    to_reply(Synthesis { pcm: Some(pcm), began_us });
+                }
                 Err(Unanswered::GivenUp) => {}
                 // It was logged where it arose.
                 Err(Unanswered::Rests | Unanswered::Failed(_)) => this.say_instead(place, to_say, to_reply),
@@ -207,8 +221,25 @@ impl Voices {
         clause: Clause,
         reply: impl FnOnce(Synthesis) + Send + 'static,
     ) -> Result<(), Full> {
-        let own = self.own.clone();
-        self.compute.submit_for(owner, urgency, move || speak_ourselves(own.as_ref(), &clause, reply))
+        let key = self.phrases.key(&clause.text, clause.speed, None);
+        if let Some(said) = self.said_before(key.as_ref()) {
+            reply(said);
+            return Ok(());
+        }
+        let (own, phrases) = (self.own.clone(), self.phrases.clone());
+        self.compute.submit_for(owner, urgency, move || {
+            let Some(said) = speak_ourselves(own.as_ref(), &clause) else { return };
+            if let (Some(key), Some(pcm)) = (key, &said.pcm) {
+                phrases.keep(key, pcm);
+            }
+            reply(said);
+        })
+    }
+
+    /// The sound of a fixed phrase that this voice has said before, in this manner.
+    fn said_before(&self, key: Option<&Key>) -> Option<Synthesis> {
+        let pcm = self.phrases.find(key?)?;
+        Some(Synthesis { pcm: Some(pcm), began_us: clock::mono_us() })
     }
 
     /// On a thread that has failed to have it said elsewhere: the reply is owed.
@@ -224,14 +255,15 @@ impl Voices {
     }
 }
 
-fn speak_ourselves(own: &dyn Speak, clause: &Clause, reply: impl FnOnce(Synthesis)) {
+/// `None`: nobody wants to hear it any more.
+fn speak_ourselves(own: &dyn Speak, clause: &Clause) -> Option<Synthesis> {
     if clause.hushed.load(Ordering::Relaxed) {
-        return;
+        return None;
     }
     let began_us = clock::mono_us();
     let pcm = if clause.text.trim().is_empty() { Ok(Vec::new()) } else { own.speak(clause) };
     let pcm = pcm.inspect_err(|error| tracing::warn!(?error, "a clause could not be synthesised")).ok();
-    reply(Synthesis { pcm, began_us });
+    Some(Synthesis { pcm, began_us })
 }
 
 #[cfg(test)]

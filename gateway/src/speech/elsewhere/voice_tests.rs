@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        atomic::AtomicUsize,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     time::Duration,
 };
 
@@ -21,17 +24,28 @@ const TAGGED_TONES: &[u8] = include_bytes!("../../../../audio/tests/data/tones-s
 /// What the product's own voice says in these tests.
 const OWN: [i16; 3] = [1, 2, 3];
 
-struct Own;
+/// One of the sentences that the assistant says by itself.
+const FIXED: &str = "Let me check.";
+
+/// The product's own voice, with the number of clauses that it was given.
+#[derive(Default)]
+struct Own(AtomicUsize);
 
 impl Speak for Own {
     fn speak(&self, _: &Clause) -> Result<Vec<i16>, Unanswered> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Ok(OWN.to_vec())
     }
 }
 
+/// The product's own voice, and this one beside it.
+fn beside(own: Arc<Own>, other: Option<OtherVoice>) -> Voices {
+    let compute = Compute::start("test", 1, 8).unwrap();
+    Voices { own, compute, other: other.map(Arc::new), phrases: Arc::default() }
+}
+
 fn voices(speaker: Speaker, texts: Texts) -> Voices {
-    let other = OtherVoice::new(&Other { speaker, texts }, Arc::default()).unwrap();
-    Voices { own: Arc::new(Own), compute: Compute::start("test", 1, 8).unwrap(), other: Some(Arc::new(other)) }
+    beside(Arc::default(), Some(OtherVoice::new(&Other { speaker, texts }, Arc::default()).unwrap()))
 }
 
 fn program(script: &str) -> Speaker {
@@ -183,8 +197,7 @@ fn where_the_other_voice_has_no_room_the_products_voice_says_it() {
     let mut other = OtherVoice::new(&other, Arc::default()).unwrap();
     let (compute, release) = taken();
     other.compute = compute;
-    let mut voices =
-        Voices { own: Arc::new(Own), compute: Compute::start("test", 1, 8).unwrap(), other: Some(Arc::new(other)) };
+    let mut voices = beside(Arc::default(), Some(other));
     assert_eq!(say(&voices, clause("Good morning.", "en")), Some(OWN.to_vec()));
     let (compute, release_own) = taken();
     voices.compute = compute;
@@ -193,4 +206,49 @@ fn where_the_other_voice_has_no_room_the_products_voice_says_it() {
     assert!(refused.is_err());
     release.send(()).unwrap();
     release_own.send(()).unwrap();
+}
+
+#[test]
+fn a_fixed_phrase_is_synthesised_once_for_each_pace_and_nothing_else_is_kept() {
+    let own = Arc::new(Own::default());
+    let voices = beside(own.clone(), None);
+    let made = |text: &str, speed: f32| {
+        assert_eq!(say(&voices, Clause { speed, ..clause(text, "en") }), Some(OWN.to_vec()));
+        own.0.load(Ordering::Relaxed)
+    };
+    assert_eq!([made(FIXED, 1.0), made(FIXED, 1.0)], [1, 1]);
+    assert_eq!([made(FIXED, 1.5), made(FIXED, 1.5), made(FIXED, 1.0)], [2, 2, 2]);
+    assert_eq!([made("Your code is 4711.", 1.0), made("Your code is 4711.", 1.0)], [3, 4]);
+}
+
+#[test]
+fn a_fixed_phrase_that_was_said_before_waits_for_no_thread() {
+    let mut voices = beside(Arc::default(), None);
+    assert_eq!(say(&voices, clause(FIXED, "en")), Some(OWN.to_vec()));
+    let (compute, release) = taken();
+    voices.compute = compute;
+    assert_eq!(say(&voices, clause(FIXED, "en")), Some(OWN.to_vec()));
+    release.send(()).unwrap();
+}
+
+#[test]
+fn a_server_is_asked_for_a_fixed_phrase_once_and_again_for_another_language() {
+    let answer = |sample: i16| Answer::Sends(200, "audio/pcm", sample.to_le_bytes().to_vec());
+    let (speaker, requests) = server(vec![answer(4), answer(5), answer(6)], SoundForm::Pcm);
+    let voices = voices(speaker, Texts::All);
+    let heard = ["en", "en", "de", "en"].map(|language| say(&voices, clause(FIXED, language)));
+    assert_eq!(heard, [4, 4, 5, 4].map(|sample| Some(vec![sample])));
+    assert_eq!(requests.try_iter().count(), 2);
+    assert_eq!(say(&voices, clause("Good morning.", "en")), Some(vec![6]));
+}
+
+#[test]
+fn what_the_products_voice_says_instead_is_not_taken_for_the_other_ones() {
+    let pcm = 4_i16.to_le_bytes().to_vec();
+    let (speaker, _requests) = server(vec![Answer::Sends(200, "audio/pcm", pcm)], SoundForm::Pcm);
+    let mut voices = voices(speaker, Texts::All);
+    let other = voices.other.take();
+    assert_eq!(say(&voices, clause(FIXED, "en")), Some(OWN.to_vec()));
+    voices.other = other;
+    assert_eq!(say(&voices, clause(FIXED, "en")), Some(vec![4]));
 }
