@@ -160,19 +160,19 @@ fn lc3(rate_hz: u32, frame_us: u16, frame_bytes: u16) -> Capabilities {
 async fn lc3_is_agreed_in_the_frames_that_the_device_has() {
     let world = World::start().await;
     for (can, wanted) in [
-        (lc3(16_000, 10_000, 40), Ok((Codec::Lc3, Codec::Lc3, 10_000, 40))),
-        (lc3(48_000, 7_500, 120), Ok((Codec::Lc3, Codec::Lc3, 7_500, 120))),
-        // Without a speaker, and with one that has another codec: the encoder lacks this rate.
-        (Capabilities { speakers: 0, ..lc3(8_000, 10_000, 20) }, Ok((Codec::Lc3, Codec::Pcm16, 10_000, 20))),
+        (lc3(16_000, 10_000, 40), Ok((Codec::Lc3, (Codec::Lc3, 16_000), 10_000, 40))),
+        (lc3(48_000, 7_500, 120), Ok((Codec::Lc3, (Codec::Lc3, 48_000), 7_500, 120))),
+        // The encoder lacks this rate: without a speaker, with one that has another codec, and with one that has none.
+        (Capabilities { speakers: 0, ..lc3(8_000, 10_000, 20) }, Ok((Codec::Lc3, (Codec::Pcm16, 0), 10_000, 20))),
         (
             Capabilities { codecs_down: Codecs::LC3.with(Codecs::PCM16), ..lc3(8_000, 7_500, 30) },
-            Ok((Codec::Lc3, Codec::Pcm16, 7_500, 30)),
+            Ok((Codec::Lc3, (Codec::Pcm16, 8_000), 7_500, 30)),
         ),
+        (lc3(8_000, 10_000, 40), Ok((Codec::Lc3, (Codec::Pcm16, 0), 10_000, 40))),
         (
             Capabilities { codecs_up: Codecs::LC3.with(Codecs::OPUS), ..lc3(24_000, 10_000, 60) },
-            Ok((Codec::Opus, Codec::Lc3, 0, 0)),
+            Ok((Codec::Opus, (Codec::Lc3, 24_000), 0, 0)),
         ),
-        (lc3(8_000, 10_000, 40), Err("8000 Hz")),
         (lc3(12_000, 10_000, 40), Err("12000 Hz")),
         (lc3(16_000, 5_000, 40), Err("5000 us")),
         (lc3(16_000, 10_000, 121), Err("121 bytes")),
@@ -186,7 +186,7 @@ async fn lc3_is_agreed_in_the_frames_that_the_device_has() {
         let answer = |frame: &Frame<Down<'_>>| match &frame.message {
             Down::Welcome(welcome) => {
                 let (up, down) = (welcome.audio_up, welcome.audio_down);
-                Some(Ok((up.codec, down.codec, up.lc3_frame_us, up.lc3_frame_bytes)))
+                Some(Ok((up.codec, (down.codec, down.rate_hz), up.lc3_frame_us, up.lc3_frame_bytes)))
             }
             Down::Reject(reject) => Some(Err(reject.message.to_owned())),
             _ => None,

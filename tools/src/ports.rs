@@ -111,6 +111,8 @@ pub struct DeviceStatus {
     pub muted: bool,
     /// What is wrong with its microphone, by its sound.
     pub microphone_faults: BTreeSet<MicrophoneFault>,
+    /// Whether it has a speaker for which no sound can be coded.
+    pub speaker_silent: bool,
 }
 
 /// Calls to the glasses' own tools.

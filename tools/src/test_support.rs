@@ -72,6 +72,7 @@ impl World {
                 display: Some(DisplaySize::new(40, 5)),
                 muted: false,
                 microphone_faults: std::collections::BTreeSet::new(),
+                speaker_silent: false,
             })),
             consent: Mutex::new(ApprovalOutcome::Approved),
             consent_after: Mutex::new(Duration::ZERO),

@@ -21,7 +21,8 @@ use crate::samples::Samples;
 /// Sample rates of LC3 that are accepted, in hertz.
 pub const RATES_HZ: [u32; 4] = [8_000, 16_000, 24_000, 48_000];
 
-/// Sample rates that can be encoded, in hertz: the coder's encoder has no table for the lowest one.
+/// Sample rates that can be encoded, in hertz. The encoder panics at the lowest one as it is made: its detector of the
+/// bandwidth looks for a table of it, though there is nothing to detect.
 pub const ENCODER_RATES_HZ: [u32; 3] = [16_000, 24_000, 48_000];
 
 /// Lengths of a frame, in microseconds.

@@ -123,30 +123,39 @@ pub(super) fn session(session: &SessionOf) -> String {
         [] => String::new(),
         faults => format!(", microphone {}", in_one_line(&faults.join(" and "))),
     };
+    let speaker = if session.speaker_silent { ", speaker silent: it has no format that can be coded" } else { "" };
     let lost = session.lost_s.map_or_else(String::new, |s| format!(", link lost {} ago: it may resume", ago(s)));
     let SessionOf { transport, peer, .. } = session;
-    format!("{transport} from {peer} for {}{firmware}{battery}{muted}{microphone}{lost}", ago(session.for_s))
+    format!("{transport} from {peer} for {}{firmware}{battery}{muted}{microphone}{speaker}{lost}", ago(session.for_s))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn connected(muted: bool, faults: &[&str]) -> SessionOf {
+        SessionOf {
+            transport: "wss".to_owned(),
+            peer: "10.0.0.7:5000".to_owned(),
+            for_s: 5,
+            lost_s: None,
+            firmware: String::new(),
+            battery_percent: Some(80),
+            muted,
+            microphone: faults.iter().map(|fault| (*fault).to_owned()).collect(),
+            speaker_silent: false,
+            turn: None,
+        }
+    }
+
+    #[test]
+    fn a_speaker_that_gets_no_sound_is_told() {
+        let told = session(&SessionOf { speaker_silent: true, ..connected(false, &[]) });
+        assert!(told.ends_with("battery 80 %, speaker silent: it has no format that can be coded"), "{told}");
+    }
+
     #[test]
     fn a_muted_microphone_is_told_with_what_is_wrong_with_it() {
-        let told = |muted, faults: &[&str]| {
-            session(&SessionOf {
-                transport: "wss".to_owned(),
-                peer: "10.0.0.7:5000".to_owned(),
-                for_s: 5,
-                lost_s: None,
-                firmware: String::new(),
-                battery_percent: Some(80),
-                muted,
-                microphone: faults.iter().map(|fault| (*fault).to_owned()).collect(),
-                turn: None,
-            })
-        };
         let cases: [(bool, &[&str], &str); 4] = [
             (false, &[], "battery 80 %"),
             (true, &[], "battery 80 %, muted"),
@@ -154,7 +163,7 @@ mod tests {
             (true, &["dead"], "battery 80 %, muted, microphone dead"),
         ];
         for (muted, faults, end) in cases {
-            let told = told(muted, faults);
+            let told = session(&connected(muted, faults));
             assert!(told.ends_with(end), "{told}");
         }
     }

@@ -88,7 +88,7 @@ impl Visit<'_> {
     fn has_no_speaker(&mut self) -> bool {
         let is_mute = self.formats.1.rate_hz == 0;
         if is_mute {
-            PLAYBACK.into_iter().for_each(|rule| self.watch.report.skip(rule, "the device has no speaker"));
+            PLAYBACK.into_iter().for_each(|rule| self.watch.report.skip(rule, "no sound can be sent to the device"));
         }
         is_mute
     }

@@ -68,6 +68,7 @@ pub(super) fn session(present: &Present) -> SessionOf {
         battery_percent: status.battery_percent,
         muted: status.muted,
         microphone: status.microphone_faults.iter().map(|fault| fault.name().to_owned()).collect(),
+        speaker_silent: status.speaker_silent,
         turn: present.via.turn,
     }
 }

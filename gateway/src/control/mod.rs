@@ -281,6 +281,9 @@ pub struct SessionOf {
     /// What is wrong with its microphone: `dead`, `clipping`, `quiet`, `offset`.
     #[serde(default)]
     pub microphone: Vec<String>,
+    /// Whether it has a speaker for which no sound can be coded.
+    #[serde(default)]
+    pub speaker_silent: bool,
     /// Number of the turn that is under way.
     #[serde(default)]
     pub turn: Option<u32>,

@@ -10,7 +10,7 @@ use gateway_core::vocab::{DeviceInfo, DisplaySize};
 /// Length of one packet, in milliseconds.
 pub(super) const FRAME_MS: u16 = 20;
 
-/// The agreed formats; `None`: no microphone, or no speaker.
+/// The agreed formats; `None`: no microphone, or no speaker that sound can be coded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
     pub(crate) up: Option<(Codec, u32)>,
@@ -18,7 +18,8 @@ pub(crate) struct Agreed {
 }
 
 /// Opus before LC3 before PCM; the microphone at 16 kHz, the rate of recognition, unless the device only supports another;
-/// speech at the device's own rate.
+/// speech at the device's own rate. A speaker that has nothing but LC3 at a rate that is only decoded gets no sound: the
+/// device is heard all the same, and shows its answers.
 pub(crate) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
     let lc3 = lc3::Format::new(capabilities.lc3_frame_us.into(), capabilities.lc3_frame_bytes);
     let up = one(capabilities.codecs_up, capabilities.audio_up_hz, &lc3, &lc3::RATES_HZ, "microphone")?;
@@ -47,6 +48,7 @@ fn one(
         Ok(format) if has_lc3 && lc3_rates_hz.contains(&rate_hz) => Codec::Lc3(*format),
         _ if codecs.has(device_protocol::Codec::Pcm16) => Codec::Pcm16,
         Err(error) if has_lc3 => return Err(format!("the {what}'s {error}")),
+        Ok(_) if has_lc3 && lc3::RATES_HZ.contains(&rate_hz) => return Ok(None),
         Ok(_) if has_lc3 => {
             return Err(format!("the {what}'s LC3 at {rate_hz} Hz is not supported; use {lc3_rates_hz:?}"));
         }
@@ -117,6 +119,12 @@ impl Terms {
             || capabilities.sensors.contains(Sensors::TOUCH);
         let info = info(id, user, capabilities, &formats);
         Ok(Self { capabilities: *capabilities, formats, info, can_unmute })
+    }
+
+    /// Whether the device has a speaker for which no sound can be coded.
+    pub(super) fn leaves_speaker_silent(&self) -> bool {
+        let Capabilities { speakers, audio_down_hz, .. } = self.capabilities;
+        speakers > 0 && audio_down_hz > 0 && self.formats.down.is_none()
     }
 }
 

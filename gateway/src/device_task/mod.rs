@@ -323,6 +323,35 @@ mod tests {
         assert_eq!(claims.next().await.resume.token, glasses.asked.hello.resume.clone().unwrap().token);
     }
 
+    #[test]
+    fn a_speaker_with_lc3_of_a_rate_that_is_only_decoded_stays_silent_and_the_microphone_is_heard() {
+        let before = admitted("glasses").asked.hello.capabilities;
+        let lc3 = |codecs_down, rate_hz| Capabilities {
+            codecs_up: Codecs::LC3,
+            codecs_down,
+            audio_up_hz: 8_000,
+            audio_down_hz: rate_hz,
+            speakers: 1,
+            lc3_frame_us: 10_000,
+            lc3_frame_bytes: 40,
+            ..before
+        };
+        let both = Codecs::LC3.with(Codecs::PCM16);
+        for (capabilities, down_hz, is_silent) in [
+            (lc3(Codecs::LC3, 8_000), None, true),
+            (lc3(Codecs::LC3, 16_000), Some(16_000), false),
+            (lc3(both, 8_000), Some(8_000), false),
+            (lc3(Codecs::LC3, 0), None, false),
+            (Capabilities { speakers: 0, ..lc3(Codecs::LC3, 8_000) }, None, false),
+        ] {
+            let terms = Terms::of("glasses", "ann", &capabilities).unwrap();
+            assert_eq!(terms.formats.up.map(|(_, rate_hz)| rate_hz), Some(8_000));
+            assert_eq!(terms.formats.down.map(|(_, rate_hz)| rate_hz), down_hz, "{capabilities:?}");
+            assert_eq!((terms.info.speaker, terms.leaves_speaker_silent()), (down_hz.is_some(), is_silent));
+        }
+        assert!(Terms::of("glasses", "ann", &lc3(Codecs::LC3, 12_000)).is_err());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn two_handshakes_that_end_at_the_same_moment_both_reach_the_session() {
         let resumable = Resumable::default();

@@ -71,7 +71,7 @@ impl Session {
         let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
         let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox)?;
         let mouth = mouth_of(&services.engines, &settings, (&formats, &hello), &language).map_err(internal)?;
-        let (ending, status) = (Ending::default(), status_of(&record.name, &hello, link.transport));
+        let (ending, status) = (Ending::default(), status_of(&record.name, (&hello, &terms), link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease = services.executor.in_flight().session(&record.user).ok_or_else(erasing)?;
@@ -144,6 +144,10 @@ impl Session {
         // Before the welcome: who sees it may count on the device's tools, and on being able to reach its wearer.
         if self.speech.has_speaker() {
             self.register_tools(Vec::new());
+        }
+        if self.terms.leaves_speaker_silent() {
+            let why = "the speaker has LC3 at 8 kHz and nothing else, which cannot be coded";
+            tracing::warn!(device = self.id, why, "answers are shown, and not spoken");
         }
         self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
@@ -274,13 +278,14 @@ async fn enter(
 }
 
 /// What tools are told about the device.
-fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> Arc<Mutex<DeviceStatus>> {
+fn status_of(name: &str, (hello, terms): (&HelloOwned, &Terms), transport: Transport) -> Arc<Mutex<DeviceStatus>> {
     Arc::new(Mutex::new(DeviceStatus {
         name: name.to_owned(),
         model: hello.model.clone(),
         firmware: hello.firmware.clone(),
         connection: transport.name.to_owned(),
         display: formats::display(&hello.capabilities),
+        speaker_silent: terms.leaves_speaker_silent(),
         ..DeviceStatus::default()
     }))
 }

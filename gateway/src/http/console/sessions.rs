@@ -97,6 +97,7 @@ mod tests {
                 battery_percent: None,
                 muted,
                 microphone: faults.iter().map(|fault| (*fault).to_owned()).collect(),
+                speaker_silent: false,
                 turn: None,
             })
         };
