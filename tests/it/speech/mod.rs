@@ -4,6 +4,7 @@ mod acoustics;
 mod c_client;
 pub mod ear;
 mod elsewhere;
+mod heads;
 mod microphone;
 mod privacy;
 mod python_client;
