@@ -205,6 +205,26 @@ async fn glasses_are_still_muted_after_an_upgrade() {
     assert!(!said(&glasses).contains("I was restarted"), "nothing was under way");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stood_on_the_display_stands_there_again_after_a_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "set a timer for ten minutes").await;
+    answered(&mut glasses).await;
+    written(&gateway).await;
+    gateway.kill().await;
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    // With the new session their display has become empty.
+    let is_timer = |event: &Event| matches!(&event.seen, Seen::Display { text, .. } if text.starts_with("Timer\n"));
+    until(&mut glasses, "the timer", is_timer).await;
+    glasses.goodbye().await;
+    gateway.kill().await;
+}
+
 /// Presses long, until the gateway says that it listens like this.
 async fn hold(glasses: &mut Glasses, wanted: &str) {
     glasses.forget();

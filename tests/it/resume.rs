@@ -217,21 +217,37 @@ async fn an_answer_goes_on_where_it_was_cut() {
     assert!(heard[0].1, "complete: {heard:?}");
 }
 
+/// Whether something else stands on the main view now, and begins with this.
+fn shows(begin: &'static str) -> impl Fn(&Event) -> bool {
+    move |event| matches!(&event.seen, Seen::Display { view, text, .. } if view == "main" && text.starts_with(begin))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn mute_and_the_display_survive_a_cut() {
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;
-    text(&mut glasses, "set a timer for ten minutes").await;
-    answered(&mut glasses).await;
+    // Set on other glasses of the wearer: on these no answer covers it.
+    let mut others = world.glasses("wss", "others").await;
+    text(&mut others, "set a timer for ten minutes").await;
+    until(&mut glasses, "the timer", shows("Timer\n")).await;
+    answered(&mut others).await;
     glasses.mute(true).await.expect("muted");
     until(&mut glasses, "muted", |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "muted"))
         .await;
     cut(&mut glasses).await;
+    // What changes meanwhile is shown when the link is back.
+    text(&mut others, "set a timer for five minutes").await;
+    until(&mut others, "its answer", |event| matches!(event.seen, Seen::SpeechStart { .. })).await;
+    let mark = glasses.log().mark();
     assert!(comes_back(&world, &mut glasses, "wss").await);
     let state = until(&mut glasses, "the state", |event| matches!(event.seen, Seen::Listening { .. })).await;
     assert!(matches!(&state, Seen::Listening { state, .. } if state == "muted"), "{state:?}");
-    let status = world.gateway().services().roster.all();
-    assert!(status.iter().all(|(_, present)| present.status.lock().unwrap().muted), "muted for tools too");
+    until(&mut glasses, "both timers", shows("Timer +1\n")).await;
+    let since = glasses.log().since(mark);
+    let mut drawn = since.iter().filter(|event| matches!(&event.seen, Seen::Display { view, .. } if view == "main"));
+    assert!(drawn.all(shows("Timer")), "{since:#?}");
+    let present = world.gateway().services().roster.get(glasses.fingerprint()).expect("a session");
+    assert!(present.status.lock().unwrap().muted, "muted for tools too");
 }
 
 /// A tool of the app without arguments.
