@@ -262,9 +262,8 @@ impl User {
         }
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device.clone());
-            if !self.running.is_empty() {
-                self.out.push_back(UserOutput::Timers { device: device.clone(), running: self.running.clone() });
-            }
+            // None as well: a device that was away may still show those that were taken back meanwhile.
+            self.out.push_back(UserOutput::Timers { device: device.clone(), running: self.running.clone() });
             for approval in self.approvals.take_all() {
                 self.out.push_back(UserOutput::Ask { device: Some(device.clone()), approval });
             }
