@@ -549,3 +549,50 @@ async fn tools_and_their_revision_outlive_the_process() {
     assert_eq!(offered(&data, "mcp:faulty").await.0, Vec::<Value>::new());
     gateway.terminate().await;
 }
+
+/// How often the faulty server has begun what never ends.
+fn stalled(notes: &Path) -> usize {
+    std::fs::read_to_string(notes).unwrap_or_default().lines().filter(|line| *line == "stalled").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_a_kill_9_cuts_off_is_told_by_its_name_and_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, notes) = (folder.path().join("data"), folder.path().join("notes"));
+    let arguments = json!([FAULTY, "", notes.display().to_string()]);
+    let settings = format!(
+        "[mcp]\nservers.faulty = {{ command = \"python3\", args = {arguments}, \
+         phrases = {{ stall = [\"stall the works\"] }} }}\n"
+    );
+    let gateway = Process::start(&data, &settings, &[]).await;
+    answers(&data, "faulty.process").await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    // Its session is on disk by then.
+    text(&mut glasses, "what is two plus two?").await;
+    answered(&mut glasses).await;
+    written(&gateway).await;
+    text(&mut glasses, "stall the works").await;
+    let begun = async {
+        while stalled(&notes) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, begun).await.expect("the tool runs");
+    gateway.kill().await;
+    loses_its_link(&mut glasses).await;
+    let gateway = Process::start(&data, &settings, &[]).await;
+    comes_back(&mut glasses, &gateway).await;
+    let told = |event: &Event| match &event.seen {
+        Seen::SpeechHeard { complete: true, text, .. } => {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            words.contains("I was restarted before I was done. I don't know whether this was done: Faulty: Stall.")
+        }
+        _ => false,
+    };
+    until(&mut glasses, "what nobody knows", told).await;
+    // Its server runs again, and was called for nothing else.
+    answers(&data, "faulty.process").await;
+    assert_eq!(stalled(&notes), 1);
+    glasses.goodbye().await;
+    gateway.kill().await;
+}
