@@ -4,8 +4,11 @@ use std::{process::Stdio, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use device_protocol::{Up, up};
-use gateway::control::{Answer, Request};
-use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec};
+use gateway::{
+    control::{Answer, Request},
+    store::{MessageRecord, Write},
+};
+use gateway_core::vocab::{ErrorCode, Message, Role, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -18,14 +21,14 @@ use tools::{
 
 use crate::{
     peer::{Peer, Said, frame},
-    process::{binary, configure, fails, lorgnette, succeeds},
+    process::{FOR_A_TERMINAL, acted_on, binary, configure, fails, lorgnette, succeeds},
     world::{USER, WAIT, World},
 };
 
 /// Interval of heartbeats, in tests that wait for many of them.
 const HEARTBEAT_MS: u32 = 500;
 
-/// A tool source: one tool succeeds at once, one is slow, one fails, one never returns.
+/// A tool source: one tool succeeds at once, one is slow, one fails, one never returns, one is hostile.
 struct Doors;
 
 #[async_trait]
@@ -36,6 +39,7 @@ impl Runner for Doors {
             // Ten heartbeats: more than three times the timeout of a silent device.
             "stairs.climb" => tokio::time::sleep(Duration::from_millis(10 * u64::from(HEARTBEAT_MS))).await,
             "ladder.climb" => return ToolResult::failed(ErrorCode::ExecutionError, "The third rung broke.", false),
+            "bell.ring" => return ToolResult::said(FOR_A_TERMINAL),
             _ => {}
         }
         ToolResult::said("The door is open.")
@@ -57,6 +61,7 @@ fn doors(world: &World) {
         tool("cellar.enter", "enter the cellar", false),
         tool("stairs.climb", "climb the stairs", false),
         tool("ladder.climb", "climb the ladder", false),
+        tool("bell.ring", "ring the bell", false),
     ];
     let registry = &world.gateway().services().registry;
     registry.register(Source::App("doors".into()), Scope::Global, specs, Arc::new(Doors)).expect("registered");
@@ -177,6 +182,25 @@ async fn a_tool_that_fails_says_why() {
     let output = lorgnette(&["ask", "climb the ladder", "--config", &file]).await;
     let told = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(told.contains("[Doors: ladder climb failed: The third rung broke.]"), "{told}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_or_a_model_says_acts_on_no_terminal() {
+    let world = World::start().await;
+    doors(&world);
+    let file = configure(&world.data(), "").display().to_string();
+    let told = succeeds(&["ask", "ring the bell", "--config", &file]).await;
+    assert!(told.contains("wide") && acted_on(&told).is_empty(), "{told:?}");
+    // Of another user, whose conversation nobody goes on with.
+    let said = serde_json::to_string(&Message::text(Role::Assistant, FOR_A_TERMINAL)).expect("JSON");
+    let (user, title) = ("reader".to_owned(), FOR_A_TERMINAL.to_owned());
+    let messages = vec![MessageRecord { wall_ms: 0, json: said }];
+    let store = &world.gateway().services().store;
+    store.write(Write::AppendMessages { user: user.clone(), messages, title }).await.expect("stored");
+    let id = store.disk().conversations(&user).expect("conversations").remove(0).id.to_string();
+    let shown = succeeds(&["conversations", "show", &id, "--user", &user, "--config", &file]).await;
+    assert!(shown.contains(r"Lorgnette: wide\u001b[2J") && acted_on(&shown).is_empty(), "{shown:?}");
     world.stop().await;
 }
 

@@ -15,6 +15,16 @@ use tokio::{
 
 use crate::world::{WAIT, basics};
 
+/// Words that act on a terminal: they clear it, set its title, make it red (some of it in C1), ring, begin the line again, and
+/// turn the direction of writing.
+pub const FOR_A_TERMINAL: &str = "wide\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{9d}0;owned\u{9c}\r\u{202e}open";
+
+/// What of a command's output a terminal would act on.
+pub fn acted_on(output: &str) -> Vec<char> {
+    let acts = |c: &char| (c.is_control() && !matches!(c, '\n' | '\t')) || *c == '\u{202e}';
+    output.chars().filter(acts).collect()
+}
+
 /// Path of the binary: next to the folder of the test executables.
 pub fn binary() -> PathBuf {
     let tests = std::env::current_exe().expect("the test's own path");

@@ -9,7 +9,11 @@ use serde_json::json;
 use tools::apps::manifest::App;
 
 use super::fake::{File, KEY, PACKAGE, Reply, Socket, Stage};
-use crate::{console::Visitor, world::USER};
+use crate::{
+    console::Visitor,
+    process::{FOR_A_TERMINAL, acted_on, configure, succeeds},
+    world::USER,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets() {
@@ -68,6 +72,20 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
     for secret in [KEY, "wr0ng-key", "stream-s3cret", "t0ken", "sign4ture"] {
         assert!(!all.contains(secret), "{secret}: {all}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_sends_acts_on_no_terminal() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "display_event", "layout": {"layoutType": FOR_A_TERMINAL}})).await;
+    socket.settled().await;
+    while stage.logs().await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let file = configure(&stage.world.data(), "").display().to_string();
+    let printed = succeeds(&["apps", "logs", PACKAGE, "--config", &file]).await;
+    assert!(printed.contains("wide") && acted_on(&printed).is_empty(), "{printed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
