@@ -14,6 +14,8 @@ use std::{
     time::Duration,
 };
 
+use crate::health::Problem;
+
 /// Messages per watchdog interval: a delay of less than half of it causes no restart.
 const MESSAGES_PER_INTERVAL: u32 = 3;
 
@@ -67,6 +69,14 @@ impl ServiceManager {
         self.tell("WATCHDOG=1");
     }
 
+    /// Tells that the gateway works, unless one of its problems may be repaired by a restart; a full disk is no such problem.
+    pub(super) fn works_but_for(&self, problems: &[Problem]) {
+        match problems.iter().find(|problem| problem.is_repaired_by_restart) {
+            None => self.works(),
+            Some(Problem { part, why, .. }) => tracing::error!(part, why, "the watchdog is not told that all is well"),
+        }
+    }
+
     fn tell(&self, message: &str) {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
@@ -116,6 +126,30 @@ mod tests {
             manager.stopping();
             assert_eq!([heard(&socket), heard(&socket), heard(&socket)], ["READY=1", "WATCHDOG=1", "STOPPING=1"]);
             assert_eq!(manager.watchdog_every(), None);
+        }
+    }
+
+    #[test]
+    fn the_watchdog_is_told_nothing_while_there_is_a_problem_that_a_restart_may_repair() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let manager = manager(&[("NOTIFY_SOCKET", path.to_str().unwrap())]);
+        let problem =
+            |is_repaired_by_restart| Problem { part: "store".into(), why: "it hangs".into(), is_repaired_by_restart };
+        let (told, untold) = (&["WATCHDOG=1", "STOPPING=1"][..], &["STOPPING=1"][..]);
+        for (problems, messages) in [
+            (vec![], told),
+            (vec![problem(false)], told),
+            (vec![problem(true)], untold),
+            (vec![problem(false), problem(true)], untold),
+        ] {
+            manager.works_but_for(&problems);
+            // Behind it, so that nothing is waited for that does not come.
+            manager.stopping();
+            for message in messages {
+                assert_eq!(heard(&socket), *message, "{problems:?}");
+            }
         }
     }
 

@@ -22,7 +22,6 @@ use super::{notify::ServiceManager, signals::Signals};
 use crate::{
     clock,
     config::Config,
-    health::Problem,
     http::settings::Listen,
     identity::{fingerprint, invitations::INVITED_US},
     mcp::settings::McpSettings,
@@ -152,18 +151,15 @@ fn from_outside(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Tells the service manager's watchdog regularly that the gateway works. While there is a fault that a restart may
-/// repair, it is not told, so that it restarts the gateway; a full disk is no such fault. Never returns.
+/// Tells the service manager's watchdog regularly that the gateway works. While there is a problem that a restart may
+/// repair, it is not told, so that it restarts the gateway. Never returns.
 async fn keep_watchdog(manager: &ServiceManager, running: &serve::Running) {
     let Some(every) = manager.watchdog_every() else { return pending().await };
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        match running.problems().await.into_iter().find(|problem| problem.is_repaired_by_restart) {
-            None => manager.works(),
-            Some(Problem { part, why, .. }) => tracing::error!(part, why, "the watchdog is not told that all is well"),
-        }
+        manager.works_but_for(&running.problems().await);
     }
 }
 
