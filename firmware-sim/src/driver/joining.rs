@@ -407,6 +407,29 @@ mod tests {
         assert!(driver.retry_us.is_some_and(|at_us| at_us >= before_us + 60_000_000), "{:?}", driver.retry_us);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn where_sound_is_not_acknowledged_for_long_another_connection_is_tried() {
+        // Over the other way, and where there is none over the same one.
+        for (has_other, patience_ms) in [(true, 700), (false, 2_000)] {
+            let mut driver = glasses(&Log::default());
+            driver.options.other = has_other.then(|| "ws://127.0.0.1:2".parse().unwrap());
+            driver.open_session(link(), welcome(None, None)).unwrap();
+            driver.sequences.keep_sound(1, (driver.clock.now_us(), 20_000), Bytes::new());
+            driver.sequences.handle_ack(0, 1);
+            tokio::time::advance(Duration::from_secs(3)).await;
+            driver.run_due();
+            assert!(driver.connecting.is_none(), "{has_other}: all is acknowledged");
+            driver.sequences.keep_sound(2, (driver.clock.now_us(), 20_000), Bytes::new());
+            tokio::time::advance(Duration::from_millis(patience_ms - 1)).await;
+            driver.run_due();
+            assert!(driver.connecting.is_none(), "{has_other}: too soon");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            driver.run_due();
+            assert_eq!((driver.connecting.is_some(), driver.trying_other), (true, has_other));
+            assert!(driver.link.is_some(), "{has_other}: whichever has the session");
+        }
+    }
+
     #[tokio::test]
     async fn after_a_cut_nobody_connects_unasked() {
         let mut driver = glasses(&Log::default());
