@@ -1,5 +1,7 @@
 //! Links that break: the session goes on over the next one, and nothing is lost or done twice.
 
+mod panics;
+
 use std::{
     sync::{
         Arc,
