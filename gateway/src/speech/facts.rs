@@ -15,3 +15,28 @@ pub fn of_listener(fact: Fact) -> VoiceFact {
         Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_keeps_its_times_and_a_pause_its_score() {
+        let (utterance, at_us, silence_us) = (7, 1_000, 320);
+        for score in [None, Some(0.0), Some(0.75)] {
+            let fact = of_listener(Fact::Silence { utterance, at_us, silence_us, score });
+            assert_eq!(fact, VoiceFact::Silence { utterance, at_us, silence_us, score });
+        }
+        for (fact, wanted) in [
+            (
+                Fact::SpeechStarted { utterance, at_us, voiced_us: 64 },
+                VoiceFact::SpeechStarted { utterance, at_us, voiced_us: 64 },
+            ),
+            (Fact::Paused { utterance, at_us, silence_us }, VoiceFact::Paused { utterance, at_us, silence_us }),
+            (Fact::Resumed { utterance, at_us }, VoiceFact::Resumed { utterance, at_us }),
+            (Fact::Ended { utterance, at_us }, VoiceFact::Ended { utterance, at_us }),
+        ] {
+            assert_eq!(of_listener(fact), wanted);
+        }
+    }
+}
