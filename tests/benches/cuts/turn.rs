@@ -310,8 +310,8 @@ impl Wearer<'_> {
     /// Waits for the end of the turn and until nobody speaks, and notes what was seen and heard.
     async fn see(&self, begin: Begin, awaited: Awaited, outcome: &mut Outcome) {
         let log = self.glasses.log();
-        // Of a sentence that was too old to be kept nothing may come.
-        drop(timeout(TURN_MAX, log.find(begin.event, |event| awaited.is_met(&event.seen))).await);
+        let is_over = |event: &Event| awaited.is_met(&event.seen) || Awaited::Told.is_met(&event.seen);
+        let has_ended = timeout(TURN_MAX, log.find(begin.event, is_over)).await.is_ok();
         let ends = Instant::now() + TURN_MAX;
         loop {
             sleep(TWICE).await;
@@ -326,6 +326,11 @@ impl Wearer<'_> {
                 Seen::SpeechHeard { complete: true, text, .. } => outcome.told |= tells_of_loss(&text),
                 _ => {}
             }
+        }
+        // Of a sentence that was too old to be kept nothing may come.
+        let is_lost = matches!(awaited, Awaited::Answer) && outcome.transcripts.is_empty();
+        if !has_ended && !is_lost {
+            outcome.broken.push(format!("nothing that ends the turn within {} s", TURN_MAX.as_secs()));
         }
         for speech in self.glasses.heard().into_iter().skip(begin.speech) {
             outcome.heard.push((speech.played_us, speech.complete));
