@@ -99,8 +99,8 @@ pub enum Output {
     /// A speech has no more clauses than those before this number: it is `finished` once they were played.
     EndSpeech { speech: u32, clause: u16 },
     /// Play a piece of a recorded sound as a clause of a speech. `sound`: the shell's number of it; `piece`: index of
-    /// the piece of `SOUND_PIECE_MS`, from 0 on.
-    Play { speech: u32, clause: u16, sound: u64, piece: u16, last: bool },
+    /// the piece of `SOUND_PIECE_MS`, from 0 on; `from`: as that of `Speak`.
+    Play { speech: u32, clause: u16, sound: u64, piece: u16, from: f32, last: bool },
     /// Stop the speech at once.
     Hush { speech: u32 },
     /// Draw.

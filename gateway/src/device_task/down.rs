@@ -113,8 +113,8 @@ impl Session {
                 self.speak(turn, speech, Due { clause, text, from, last })?;
             }
             Output::EndSpeech { speech, clause } => self.speech.finish(speech, clause),
-            Output::Play { speech, clause, sound, piece, last } => {
-                self.play(speech, clause, sound, piece, last)?;
+            Output::Play { speech, clause, sound, piece, from, last } => {
+                self.play((speech, clause), (sound, piece), from, last)?;
             }
             Output::Hush { speech } => self.hush(speech)?,
             Output::Display(command) => self.display(&command)?,
@@ -234,11 +234,17 @@ impl Session {
         self.link.send(turn, Down::SpeechStart(start))
     }
 
-    /// Plays a piece of an app's sound.
-    fn play(&mut self, speech: u32, clause: u16, sound: u64, piece: u16, last: bool) -> Result<(), LinkError> {
+    /// Plays a piece of an app's sound, behind the part of it that was heard before.
+    fn play(
+        &mut self,
+        (speech, clause): (u32, u16),
+        (sound, piece): (u64, u16),
+        from: f32,
+        last: bool,
+    ) -> Result<(), LinkError> {
         let played = self.services.apps.sound(sound).and_then(|sound| {
             let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
-            self.speech.play(speech, clause, pcm, sound.rate_hz, last)
+            self.speech.play((speech, clause), (pcm, sound.rate_hz), from, last)
         });
         let Some((is_new, failed)) = played else {
             self.input(Input::SpeechFailed { speech, clause });

@@ -86,13 +86,12 @@ impl SpeechOutput {
     /// Plays a piece of a recorded sound as a clause; as [`Mouth::play`]. `None`: nothing can be played.
     pub(super) fn play(
         &mut self,
-        speech: u32,
-        clause: u16,
-        pcm: &[i16],
-        rate_hz: u32,
+        (speech, clause): (u32, u16),
+        sound: (&[i16], u32),
+        from: f32,
         last: bool,
     ) -> Option<(bool, Option<Input>)> {
-        let (is_new, failed) = self.mouth.as_mut()?.play(speech, clause, pcm, rate_hz, last);
+        let (is_new, failed) = self.mouth.as_mut()?.play((speech, clause), sound, from, last);
         if is_new {
             self.latest = Some((speech, None));
         }

@@ -146,18 +146,19 @@ impl Mouth {
         self.make(begin, mailbox);
     }
 
-    /// Plays a piece of a recorded sound as a clause. Returns whether it is the first of a new speech and, on
-    /// failure, the input for the core.
+    /// Plays a piece of a recorded sound as a clause, with its samples and their rate; `from`: as in [`Due`]. Returns whether it
+    /// is the first of a new speech and, on failure, the input for the core.
     pub(crate) fn play(
         &mut self,
-        speech: u32,
-        clause: u16,
-        pcm: &[i16],
-        rate_hz: u32,
+        (speech, clause): (u32, u16),
+        (pcm, rate_hz): (&[i16], u32),
+        from: f32,
         last: bool,
     ) -> (bool, Option<Input>) {
         let new = self.begin(speech, 0);
-        (new, self.queue(speech, (clause, last), (pcm, 0), rate_hz))
+        let skipped = speaker::resume_at(pcm, rate_hz, from);
+        let rest = pcm.get(skipped..).unwrap_or_default();
+        (new, self.queue(speech, (clause, last), (rest, skipped), rate_hz))
     }
 
     /// Queues the sound of a clause for sending, of which `skipped` samples are left out. Returns, on failure, the input for
@@ -434,6 +435,21 @@ mod tests {
         let first = mouth.first_of_clause(&packets[0]);
         let rest = matches!(first, Some(Input::Spoken { duration_us, .. }) if duration_us.abs_diff(sent_us) <= 20_000);
         assert!(rest, "{first:?}, {sent_us}");
+    }
+
+    #[test]
+    fn a_recorded_sound_goes_on_where_it_was_stopped() {
+        let (mut mouth, _) = mouth(&[]);
+        // Two seconds, of which one and a half were heard.
+        let sound = vec![1_000_i16; 32_000];
+        assert_eq!(mouth.play((1, 0), (&sound, 16_000), 0.75, true), (true, None));
+        let (packets, told) = play(&mut mouth, 3_000_000);
+        let sent_us: u64 = packets.iter().map(|packet| packet.duration_us).sum();
+        assert!((500_000..=1_020_000).contains(&sent_us), "{sent_us}");
+        let Some((_, Input::Played { clause_part, .. })) = told.first() else { panic!("{told:?}") };
+        let expected = 1.0 - sent_us as f32 / 2_000_000.0;
+        assert!((clause_part - expected).abs() < 0.05, "{clause_part}, {expected}");
+        assert!(matches!(told.last(), Some((_, Input::Played { playback: Playback::Finished, .. }))), "{told:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A voice over an answer, or right behind a request: what is held until its words are known.
+//! A voice over what is said, or right behind a request: what is held until its words are known.
 
 use super::{
     Conversation,
@@ -7,14 +7,13 @@ use super::{
 use crate::{agent::Spoken, floor::form, reply::Purpose};
 
 impl Conversation {
-    /// A voice over the assistant: an answer waits for its words, also one that is repeated. A cough or an "okay" is no reason to
-    /// end it.
+    /// A voice over the assistant: what is said waits for its words, be it an answer, a reminder or an app's sound. A cough or an
+    /// "okay" is no reason to end it. A question for consent is said again instead.
     pub(super) fn voice_over(&mut self) {
-        let is_answer = matches!(self.reply.purpose(), Some(Purpose::Answer | Purpose::Aside));
-        if is_answer && self.approvals.standing().is_none() {
-            self.reply.set_aside(&mut self.cx);
-        } else {
+        if self.approvals.standing().is_some() {
             self.interrupted();
+        } else {
+            self.reply.set_aside(&mut self.cx);
         }
     }
 

@@ -236,10 +236,10 @@ impl Playout {
         }
         self.begun = true;
         self.last_told |= last;
-        let clause = self.next_clause();
+        let (clause, from) = (self.next_clause(), next.played_part());
         cx.push(match next.sound {
-            Some((sound, piece)) => Output::Play { speech, clause, sound, piece, last },
-            None => Output::Speak { turn: self.turn, speech, clause, from: next.played_part(), text: next.text, last },
+            Some((sound, piece)) => Output::Play { speech, clause, sound, piece, from, last },
+            None => Output::Speak { turn: self.turn, speech, clause, from, text: next.text, last },
         });
     }
 

@@ -57,10 +57,9 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("activity {call_id} {}", lower(state))
         }
         Output::ToolProgress { call_id, line, .. } => format!("doing {call_id} \"{line}\""),
-        Output::Speak { text, from, .. } if *from > 0.0 => format!("speak \"{text}\" from {:.0} %", from * 100.0),
-        Output::Speak { text, .. } => format!("speak \"{text}\""),
+        Output::Speak { text, from, .. } => format!("speak \"{text}\"{}", from_line(*from)),
         Output::EndSpeech { clause, .. } => format!("speak-end {clause}"),
-        Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),
+        Output::Play { sound, piece, from, .. } => format!("play {sound} piece {piece}{}", from_line(*from)),
         Output::Hush { .. } => "hush".into(),
         Output::Display(DisplayCommand::Show { view, content, priority, duration_ms, .. }) => format!(
             "{} {} \"{}\"{}",
@@ -94,6 +93,11 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
     Some(format!("{device}: {text}"))
+}
+
+/// Where a clause goes on of which a part was heard.
+fn from_line(from: f32) -> String {
+    if from > 0.0 { format!(" from {:.0} %", from * 100.0) } else { String::new() }
 }
 
 fn sound(coding: &SoundCoding) -> String {

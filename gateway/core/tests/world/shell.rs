@@ -229,11 +229,13 @@ impl World {
                 self.say(device, (speech, clause), (skipped, whole - skipped), last);
             }
             Output::EndSpeech { speech, clause } => self.say(device, (speech, clause), (0, 0), true),
-            Output::Play { speech, clause, sound, piece, last } => {
+            Output::Play { speech, clause, sound, piece, from, last } => {
                 let piece_ms = u64::from(gateway_core::limits::SOUND_PIECE_MS);
                 let left = self.sounds[&sound] - u64::from(piece) * piece_ms;
                 assert_eq!(last, left <= piece_ms, "the last piece is known");
-                self.say(device, (speech, clause), (0, left.min(piece_ms)), last);
+                let whole = left.min(piece_ms);
+                let skipped = (whole as f32 * from) as Ms;
+                self.say(device, (speech, clause), (skipped, whole - skipped), last);
             }
             Output::Hush { speech } => {
                 if let Some(playing) = self.devices[device].speech.take_if(|playing| playing.id == speech)
