@@ -86,7 +86,8 @@ impl Conversation {
     /// read it needs no more than its beginning.
     pub(super) fn settle_question(&mut self) {
         let is_due = self.link.is_up() && !self.floor.is_hearing() && core::mem::take(&mut self.cut_question);
-        if is_due && (self.approvals.is_unheard() || self.cx.display.is_none()) {
+        let is_begun = || self.approvals.standing().is_some_and(|asked| self.reply.heard_question(asked.id));
+        if is_due && (self.cx.display.is_none() || !is_begun()) {
             self.say_question_again();
         }
     }

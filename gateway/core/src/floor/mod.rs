@@ -294,11 +294,17 @@ impl Floor {
     }
 
     /// The assistant begins to speak. An utterance that was open before the assistant was at work is no answer to it:
-    /// from now on it is background.
+    /// from now on it is background. The voice of another one counts from its beginning, unless it has just returned.
     pub(crate) fn speech_began(&mut self, cx: &mut Context, activity: &Activity) {
+        let is_deaf = self.deaf;
         if let Some(open) = &mut self.open {
             open.origin.background = !open.origin.during_turn;
             open.origin.echo |= !cx.echo_cancelled;
+            let is_over_it = open.voiced && !open.origin.background && !open.echo.is_present();
+            if is_over_it && !is_deaf && !cx.armed(Timer::VoiceConfirmed) {
+                let voiced_us = open.voice_us(cx.now_us());
+                barge_in::watch_voice(cx, activity, voiced_us);
+            }
             self.watch_words(cx, activity);
         }
     }

@@ -105,8 +105,11 @@ impl Playout {
         self.add(whole(text), Kind::Answer);
     }
 
+    /// Adds a question for consent. What waits of it already gives way, so that it is said once.
     pub(super) fn push_question(&mut self, text: &str, id: u64) {
         self.flush();
+        let waiting = self.clauses.split_off(self.released.min(self.clauses.len()));
+        self.clauses.extend(waiting.into_iter().filter(|clause| clause.kind != Kind::Question(id)));
         self.add(whole(text), Kind::Question(id));
     }
 
