@@ -298,7 +298,7 @@ open_enum! {
     pub enum Sound: u8 {
         /// The wake word was recognised.
         Wake = 0 => "wake",
-        /// The request was understood.
+        /// The request was understood, or is done without a word.
         Done = 1 => "done",
         /// The request failed.
         Error = 2 => "error",

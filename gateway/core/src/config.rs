@@ -108,7 +108,7 @@ impl Config {
 pub enum Earcons {
     /// None but for what is due: a timer, a reminder, a question.
     None,
-    /// Also when the ear opens, and when something fails.
+    /// Also when the ear opens, when something fails or is not understood, and when a turn ends without a word.
     #[default]
     Usual,
     /// Also when a spoken request is accepted, and while its answer takes long.

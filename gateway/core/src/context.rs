@@ -83,7 +83,8 @@ impl Context {
     pub(crate) fn chime(&mut self, chime: Chime) {
         let wanted = match chime {
             Chime::Notice | Chime::Attention => true,
-            Chime::Attentive | Chime::Trouble => self.config.earcons != Earcons::None,
+            Chime::Attentive => self.config.earcons != Earcons::None,
+            Chime::Done | Chime::Trouble => self.speaker && self.config.earcons != Earcons::None,
             Chime::Understood | Chime::Working => self.speaker && self.config.earcons == Earcons::All,
         };
         if wanted {

@@ -157,6 +157,8 @@ pub enum Chime {
     Attentive,
     /// A spoken request was accepted.
     Understood,
+    /// A turn is over in which nothing was to be said: a tool has shown what came of it.
+    Done,
     /// The answer takes a while.
     Working,
     /// A timer or reminder is due.

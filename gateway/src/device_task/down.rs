@@ -321,7 +321,7 @@ impl Session {
 fn sound(chime: Chime) -> Sound {
     match chime {
         Chime::Attentive => Sound::Wake,
-        Chime::Understood => Sound::Done,
+        Chime::Understood | Chime::Done => Sound::Done,
         Chime::Working => Sound::Working,
         Chime::Notice => Sound::Alarm,
         Chime::Attention => Sound::Attention,

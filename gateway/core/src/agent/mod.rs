@@ -31,6 +31,8 @@ pub(crate) enum Event {
     Text { step: usize, text: String },
     /// The text so far is a unit of its own: something else comes before the answer continues.
     Pause,
+    /// Something went wrong: the words for it follow.
+    Trouble,
     /// A complete sentence.
     Say { step: usize, text: String },
     /// A sentence that is not part of the answer; `shown`: on the display as well.
@@ -368,7 +370,9 @@ impl Active {
             step.give_up(code, "no result in time; the outcome is unknown");
         }
         self.failed = true;
-        self.last_words(cx, sentence)
+        let mut events = vec![Event::Trouble];
+        events.extend(self.last_words(cx, sentence));
+        events
     }
 
     /// Adds a sentence to the answer and ends it.

@@ -48,7 +48,9 @@ impl Agent {
                     (false, true) => text,
                     (false, false) => format!("{text} {without_model}"),
                 };
-                active.take_text(cx, &said)
+                let mut events = vec![Event::Trouble];
+                events.extend(active.take_text(cx, &said));
+                events
             }
             ModelEvent::Chosen(preference) => {
                 cx.push(Output::Prefer(preference));

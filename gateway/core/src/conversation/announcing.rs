@@ -55,12 +55,7 @@ impl Conversation {
                     let ended = self.reply.play(&mut self.cx, sound, ms);
                     self.ended(ended);
                 }
-                AnnouncementVoice::Words(say) => {
-                    let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
-                    self.ended(ended);
-                    let ended = self.reply.finish(&mut self.cx);
-                    self.ended(ended);
-                }
+                AnnouncementVoice::Words(say) => self.say_all(&say),
             }
         }
     }

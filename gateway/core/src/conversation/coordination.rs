@@ -206,7 +206,9 @@ impl Conversation {
             return;
         }
         if !self.is_busy() {
-            return self.aside(phrases::NOT_UNDERSTOOD);
+            self.reply.begin(&mut self.cx, Purpose::Aside, None);
+            self.reply.trouble(&mut self.cx);
+            return self.say_all(phrases::NOT_UNDERSTOOD);
         }
         // An earlier sentence, while a later one is answered; of several it is told once.
         if !self.afterwards.iter().any(|text| text == phrases::NOT_UNDERSTOOD) {
@@ -297,6 +299,10 @@ impl Conversation {
                     self.reply.flush(&mut self.cx);
                     None
                 }
+                agent::Event::Trouble => {
+                    self.reply.trouble(&mut self.cx);
+                    None
+                }
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
                 agent::Event::Afterwards(text) => {
@@ -344,6 +350,9 @@ impl Conversation {
         };
         match ended.purpose {
             Purpose::Answer => {
+                if ended.is_wordless {
+                    self.confirm();
+                }
                 self.agent.complete(&mut self.cx, &ended.heard);
                 self.floor.answer_heard(&mut self.cx, ended.asks);
             }
@@ -369,6 +378,11 @@ impl Conversation {
     /// Says something that belongs to no turn.
     pub(super) fn aside(&mut self, text: &str) {
         self.reply.begin(&mut self.cx, Purpose::Aside, None);
+        self.say_all(text);
+    }
+
+    /// Says the whole text of what has begun.
+    pub(super) fn say_all(&mut self, text: &str) {
         let ended = self.reply.push_sentence(&mut self.cx, 0, text);
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
@@ -389,6 +403,7 @@ impl Conversation {
         match ended.purpose {
             Purpose::Answer => {
                 self.approvals.cancel_all(&mut self.cx);
+                self.reply.trouble(&mut self.cx);
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
             }
             Purpose::Notice { .. } | Purpose::Question | Purpose::Aside => self.ended(Some(ended)),

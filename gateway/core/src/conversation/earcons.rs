@@ -1,6 +1,6 @@
-//! Short sounds while an answer takes long.
+//! Short sounds in place of words: while an answer takes long, and at the end of one that is only shown.
 
-use super::{Conversation, Timer};
+use super::{Conversation, Earcons, Timer};
 use crate::{output::Chime, vocab::ListeningState};
 
 /// Silence of a turn before the first sound, in milliseconds: most answers begin earlier.
@@ -15,6 +15,14 @@ impl Conversation {
             self.cx.arm(Timer::WorkingDue, WORKING_MS);
         } else {
             self.cx.disarm(Timer::WorkingDue);
+        }
+    }
+
+    /// A turn ends without a word. Where the request was confirmed by this sound, no other one follows.
+    pub(super) fn confirm(&mut self) {
+        let is_confirmed = self.cx.config.earcons == Earcons::All && !self.agent.is_typed();
+        if !is_confirmed {
+            self.cx.chime(Chime::Done);
         }
     }
 

@@ -54,10 +54,7 @@ impl Conversation {
         if let Some(text) = self.interpreter.take_unsaid(&self.cx, self.floor.is_hearing()) {
             self.reply.begin(&mut self.cx, Purpose::Aside, None);
             self.reply.say_only();
-            let ended = self.reply.push_sentence(&mut self.cx, 0, &text);
-            self.ended(ended);
-            let ended = self.reply.finish(&mut self.cx);
-            self.ended(ended);
+            self.say_all(&text);
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Ended {
     pub(crate) asks: bool,
     /// Whether it could only be read: nothing of it was played.
     pub(crate) only_read: bool,
+    /// Whether it was an answer without a word to be said.
+    pub(crate) is_wordless: bool,
 }
 
 /// What is being said and shown as the answer of a turn, and how much of it was heard.
@@ -54,6 +56,8 @@ pub(crate) struct Reply {
     last_spoken: String,
     /// Playback has begun since the last check.
     began: bool,
+    /// The wearer has heard the sound of trouble with what is being said.
+    troubled: bool,
 }
 
 impl Reply {
@@ -68,7 +72,15 @@ impl Reply {
             Purpose::Notice { .. } | Purpose::Question => self.display.begin_between(cx),
         }
         self.markup = Markup::default();
+        self.troubled = false;
         self.playout = Some(Playout::new(cx, purpose, turn));
+    }
+
+    /// Something goes wrong with what is being said. Of several faults one is heard.
+    pub(crate) fn trouble(&mut self, cx: &mut Context) {
+        if !core::mem::replace(&mut self.troubled, true) {
+            cx.chime(Chime::Trouble);
+        }
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -239,7 +251,7 @@ impl Reply {
 
     pub(crate) fn handle_failed(&mut self, cx: &mut Context, speech: u32, clause: u16) -> Option<Ended> {
         if self.playout.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
-            cx.chime(Chime::Trouble);
+            self.trouble(cx);
         }
         self.go_on(cx)
     }
@@ -331,10 +343,12 @@ impl Reply {
     fn end(&mut self) -> Option<Ended> {
         let playout = self.playout.take()?;
         let (text, asks, only_read) = (playout.text(), playout.asks(), playout.is_only_read());
+        let is_wordless = playout.purpose == Purpose::Answer && text.is_empty();
         if playout.purpose == Purpose::Answer && !text.is_empty() {
             self.last_answer = text;
         }
         self.last_spoken = playout.spoken();
-        Some(Ended { heard: playout.heard(), part: playout.heard_part(), asks, only_read, purpose: playout.purpose })
+        let (heard, part) = (playout.heard(), playout.heard_part());
+        Some(Ended { heard, part, asks, only_read, is_wordless, purpose: playout.purpose })
     }
 }
