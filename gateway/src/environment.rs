@@ -84,6 +84,18 @@ fn of_service(config: &Path, file: &Path) -> Option<BTreeMap<String, String>> {
     if config == Path::new(CONFIG) { read(file).ok() } else { None }
 }
 
+/// That this process may not read the file with the variables of the service whose configuration this is: a command then does
+/// not find what the service finds.
+pub(crate) fn closed(config: Option<&Path>) -> Option<String> {
+    let error = File::open(VARIABLES).err().filter(|_| config == Some(Path::new(CONFIG)))?;
+    unread(&error)
+}
+
+fn unread(error: &io::Error) -> Option<String> {
+    (error.kind() == ErrorKind::PermissionDenied)
+        .then(|| format!("this user may not read {VARIABLES}, whose variables count as not set here"))
+}
+
 /// A variable of this process, or else of the service.
 pub(crate) fn variable(name: &str) -> Option<String> {
     match env::var(name) {
@@ -253,6 +265,15 @@ mod tests {
         assert_ne!(variable("PATH").as_deref(), Some("none"), "the process's own comes first");
         assert_eq!(variable("LORGNETTE_TEST_OF_NOBODY"), None);
         assert_eq!(of_service(Path::new(CONFIG), &folder.path().join("absent")), None);
+    }
+
+    #[test]
+    fn a_file_of_variables_that_is_closed_to_this_user_is_told_from_one_that_is_not_there() {
+        let told = unread(&io::Error::from(ErrorKind::PermissionDenied)).unwrap();
+        assert!(told.starts_with("this user may not read /etc/lorgnette/environment"), "{told}");
+        assert_eq!(unread(&io::Error::from(ErrorKind::NotFound)), None);
+        assert_eq!(closed(Some(Path::new("/srv/config.toml"))), None, "another gateway's");
+        assert_eq!(closed(None), None);
     }
 
     #[test]

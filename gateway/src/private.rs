@@ -27,6 +27,8 @@ const DEPTH_MAX: usize = 16;
 /// What to do about a data folder that is [`unusable`].
 pub(crate) const HOW_TO_BE_USABLE: &str =
     "set another `data_dir`, or make this folder itself and give it, with mode 700, to the user that runs the gateway";
+/// What to do where a file or folder is closed to the user of a command, and most likely not to the gateway.
+pub(crate) const RUN_AS_ROOT: &str = "run the command as root (`sudo`)";
 /// The file in the data folder that whoever uses it has locked.
 const LOCK: &str = "lock";
 /// Under which name a running gateway has the lock. Commands have it under their own.
@@ -42,7 +44,18 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
-/// Why this process cannot keep data in a folder: it has to be usable, or it must be possible to make it. `None`: it is.
+/// That a folder is behind one that this user may not enter, as that of a packaged gateway is for all but root: nothing is known
+/// of it, and of what is in it.
+pub(crate) fn out_of_sight(folder: &Path) -> Option<String> {
+    unseen(folder, &fs::metadata(folder).err()?)
+}
+
+fn unseen(folder: &Path, error: &io::Error) -> Option<String> {
+    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    is_closed.then(|| format!("this user may not look into {}", folder.display()))
+}
+
+/// Why this process cannot keep data in a folder that is not [`out_of_sight`]: it has to be usable, or it must be possible to make it. `None`: it is.
 pub(crate) fn unusable(folder: &Path) -> Option<String> {
     let is_dangling = |path: &&Path| fs::symlink_metadata(path).is_ok() && !path.exists();
     if let Some(link) = folder.ancestors().find(is_dangling) {
@@ -381,10 +394,18 @@ mod tests {
         assert!(below.contains("data cannot be made: ") && below.ends_with("file is no folder"), "{below}");
         assert!(told(&link).ends_with("leads to nothing"));
         assert!(told(&link.join("data")).ends_with("leads to nothing"));
+        assert_eq!([&file, &link].map(|path| out_of_sight(path)), [None, None]);
         fs::set_permissions(folder.path(), Permissions::from_mode(0o500)).unwrap();
         // Root may write all the same.
         assert_eq!(unusable(&folder.path().join("c")).is_none(), geteuid().is_root());
         fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_what_this_user_cannot_see_is_not_said_to_lead_to_nothing() {
+        let told = |kind: io::ErrorKind| unseen(Path::new("/srv/link"), &kind.into());
+        assert_eq!(told(io::ErrorKind::PermissionDenied).as_deref(), Some("this user may not look into /srv/link"));
+        assert_eq!(told(io::ErrorKind::NotFound), None);
     }
 
     #[test]

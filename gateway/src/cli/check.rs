@@ -15,10 +15,11 @@ use audio::{
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::{self, Config},
+    environment,
     mcp::Prepared,
     models::{self, metered::Meters, settings::RouterBy},
     ports::settings::class_names,
-    private::{FolderLock, HOW_TO_BE_USABLE, give_to_owner, unusable},
+    private::{FolderLock, HOW_TO_BE_USABLE, RUN_AS_ROOT, give_to_owner, out_of_sight, unusable},
     speech::{
         elsewhere::settings::{Order, Speaker, Texts},
         wake,
@@ -51,20 +52,49 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     }
     let path = arguments.file.clone().or(file);
     let config = super::load(path.clone())?;
+    if let Some(closed) = out_of_sight(&config.data_dir) {
+        bail!("{closed}: {RUN_AS_ROOT}");
+    }
     if arguments.store {
         return check_store(&config, arguments.set_aside.as_deref());
     }
-    let mut mcp = Prepared::load(&config.mcp, config.folder.as_deref());
-    if let Err(problems) = &mcp {
-        for problem in problems {
+    let (mcp, capabilities) = examine(&config).inspect_err(|_| {
+        if let Some(closed) = environment::closed(config.file.as_deref()) {
+            eprintln!("{closed}: {RUN_AS_ROOT}");
+        }
+    })?;
+    let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
+    println!("{shown} is valid");
+    println!("  data    {}", config.data_dir.display());
+    println!("  models  {}", config.models_dir.display());
+    println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
+    println!("  hears   {}", hears(&config));
+    println!("  wake    by {}{}", woken(&config), followed(&config));
+    show_elsewhere(&config);
+    println!("  web     {}", config.listen.web);
+    println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    for folder in &config.skills.folders {
+        let note = if folder.is_dir() { "" } else { " (not there)" };
+        println!("  skills  {}{note}", folder.display());
+    }
+    for (tool, classes) in &config.tools.clients {
+        let note = if may_exist(tool, &mcp, &capabilities) { "" } else { " (neither built in nor configured)" };
+        println!("  tools   {tool} is for {}{note}", class_names(classes));
+    }
+    println!("  mcp     {mcp}");
+    println!("  capabilities  {capabilities}");
+    Ok(())
+}
+
+/// Looks for all that would keep the gateway from its start or show there.
+fn examine(config: &Config) -> Result<(Prepared, Capabilities)> {
+    let mut mcp = Prepared::load(&config.mcp, config.folder.as_deref()).or_else(|problems| {
+        for problem in &problems {
             eprintln!("{problem}");
         }
-        bail!("the section [mcp] has {}", number_of(problems.len(), "problem"));
-    }
-    let capabilities = match &mut mcp {
-        Ok(mcp) => capabilities(&config, mcp)?,
-        Err(_) => Capabilities::default(),
-    };
+        bail!("the section [mcp] has {}", number_of(problems.len(), "problem"))
+    })?;
+    let capabilities = capabilities(config, &mut mcp)?;
     let selection = match &config.models.tools.by {
         RouterBy::Model(model) => Some(model),
         RouterBy::Words | RouterBy::Sentences { .. } => None,
@@ -72,7 +102,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     let all = config.models.chain.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
-    let keys: Vec<String> = keys.into_iter().chain(elsewhere_keys(&config)).collect();
+    let keys: Vec<String> = keys.into_iter().chain(elsewhere_keys(config)).collect();
     if !keys.is_empty() {
         for problem in &keys {
             eprintln!("{problem}");
@@ -80,10 +110,10 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         bail!("without a key that can be used: {}", number_of(keys.len(), "model"));
     }
     crate::serve::models(&config.models, None, &Meters::default())?;
-    let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
+    let mut problems = mcp.problems();
     problems.extend(unusable(&config.data_dir).map(|why| format!("`data_dir`: {why}; {HOW_TO_BE_USABLE}")));
-    problems.extend(addresses(&config));
-    problems.extend(wanting(&config));
+    problems.extend(addresses(config));
+    problems.extend(wanting(config));
     let heads = config.hearing.wake.iter();
     problems.extend(heads.flat_map(|heads| wake::examine(heads, &config.conversation.wake_phrases)));
     if let Err(error @ asr::Error::Language { .. }) = config.hearing.check_language() {
@@ -102,29 +132,7 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         }
         bail!("{} would show when the gateway is started", number_of(problems.len(), "problem"));
     }
-    let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
-    println!("{shown} is valid");
-    println!("  data    {}", config.data_dir.display());
-    println!("  models  {}", config.models_dir.display());
-    println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
-    println!("  hears   {}", hears(&config));
-    println!("  wake    by {}{}", woken(&config), followed(&config));
-    show_elsewhere(&config);
-    println!("  web     {}", config.listen.web);
-    println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
-    for folder in &config.skills.folders {
-        let note = if folder.is_dir() { "" } else { " (not there)" };
-        println!("  skills  {}{note}", folder.display());
-    }
-    if let Ok(mcp) = mcp {
-        for (tool, classes) in &config.tools.clients {
-            let note = if may_exist(tool, &mcp, &capabilities) { "" } else { " (neither built in nor configured)" };
-            println!("  tools   {tool} is for {}{note}", class_names(classes));
-        }
-        println!("  mcp     {mcp}");
-        println!("  capabilities  {capabilities}");
-    }
-    Ok(())
+    Ok((mcp, capabilities))
 }
 
 /// What is recognised and spoken outside of the gateway.

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Error, Result, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 
 use super::{Answer, Request, socket_path};
-use crate::environment;
+use crate::{environment, private::RUN_AS_ROOT};
 
 /// Longest answer: a list of devices, turns or tools. Of what may be longer, as an export, the gateway makes several.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -112,18 +112,23 @@ fn understood(line: &[u8]) -> Result<Answer> {
 /// # Errors
 /// None runs.
 pub(crate) fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
-    let path = socket_path(data_dir);
-    let mut stream = match UnixStream::connect(&path) {
-        Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            bail!(none_runs(data_dir, environment::installed().is_some()))
-        }
-        Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
-    };
+    let mut stream = UnixStream::connect(socket_path(data_dir)).map_err(|error| unreached(error, data_dir))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line).map_err(in_words)?;
     Ok(stream)
+}
+
+/// Why the socket of a data folder cannot be opened.
+fn unreached(error: io::Error, data_dir: &Path) -> Error {
+    let path = socket_path(data_dir);
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            anyhow!(none_runs(data_dir, environment::installed().is_some()))
+        }
+        ErrorKind::PermissionDenied => anyhow!("this user may not open {}: {RUN_AS_ROOT}", path.display()),
+        _ => Error::new(error).context(format!("opening {}", path.display())),
+    }
 }
 
 /// Nobody answers; `is_installed`: there is the configuration of an installed gateway, which a program in another place does not
@@ -186,6 +191,16 @@ mod tests {
         assert!(error.to_string().contains("longer than the 32 MiB"), "{error:#}");
         let error = understood(b"{\"answer\":\"unknown\"}\n").unwrap_err();
         assert!(error.to_string().contains("another version"), "{error:#}");
+    }
+
+    #[test]
+    fn a_socket_that_this_user_may_not_open_is_root_s_to_open() {
+        let told = |kind: ErrorKind| format!("{:#}", unreached(kind.into(), Path::new("/srv/data")));
+        let closed = told(ErrorKind::PermissionDenied);
+        assert!(closed.starts_with("this user may not open /srv/data/"), "{closed}");
+        assert!(closed.ends_with("run the command as root (`sudo`)"), "{closed}");
+        assert!(told(ErrorKind::NotFound).starts_with("no gateway runs on /srv/data"));
+        assert!(told(ErrorKind::InvalidInput).starts_with("opening /srv/data/"));
     }
 
     #[test]
