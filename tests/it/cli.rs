@@ -64,6 +64,9 @@ async fn check_names_the_line_and_the_remedy() {
     assert!(told.contains("captions are on (`display.captions`), so all speech"), "{told}");
 }
 
+/// A model at a server whose key is in a variable that nobody sets.
+const KEYLESS: &str = "base_url = \"http://127.0.0.1:9/v1\", model = \"m\", key_env = \"LORGNETTE_UNSET\"";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn check_finds_what_would_show_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,6 +82,16 @@ async fn check_finds_what_would_show_at_the_start() {
         ("[hearing]\nmodel = \"/no/such.bin\"".to_owned(), "there is no model /no/such.bin"),
         ("listen.web = \"192.0.2.1:8460\"".to_owned(), "this machine has no such address"),
         ("listen.quic = \"192.0.2.1:8460\"".to_owned(), "(UDP): this machine has no such address"),
+        (format!("hearing.remote = {{ {KEYLESS}, use = \"instead\" }}"), "LORGNETTE_UNSET is not set"),
+        (format!("voice.other = {{ {KEYLESS} }}"), "LORGNETTE_UNSET is not set"),
+        (
+            format!("[model]\nkind = \"chat_completions\"\n{}", KEYLESS.replace(", ", "\n")),
+            "LORGNETTE_UNSET is not set",
+        ),
+        (
+            "[code]\nenabled = true\nsecrets.a = { value = \"${LORGNETTE_UNSET}\", crypto = true }".to_owned(),
+            "code.secrets.a: the environment has no variable LORGNETTE_UNSET",
+        ),
         ("mcp.servers.a = { command = \"no-such-program\" }".to_owned(), "no program `no-such-program` in PATH"),
         ("mcp.servers.a = { command = \"/no/such\" }".to_owned(), "`a.command`: /no/such is not there"),
     ] {

@@ -151,6 +151,12 @@ async fn the_configuration_and_what_it_refers_to() {
     let provider = "[model]\nkind = \"chat_completions\"\nmodel = \"m\"\nbase_url = ";
     let no_key = format!("{provider}\"http://127.0.0.1:9/v1\"\nkey_file = \"/no/such/key\"\n");
     Place::with(&no_key).await.is_told("fault", "model key", "/no/such/key", "docs/models.md").await;
+    let unset = format!("{provider}\"http://127.0.0.1:9/v1\"\nkey_env = \"LORGNETTE_UNSET\"\n");
+    Place::with(&unset).await.is_told("fault", "model key", "LORGNETTE_UNSET is not set", "docs/models.md").await;
+    Place::with("[hearing]\nlanguage = \"de\"\nsecond_model = \"\"\n")
+        .await
+        .is_told("fault", "languages", "does not know the language \"de\"", "the section [hearing]")
+        .await;
     let no_name = format!("{provider}\"http://no-such-box.invalid/v1\"\n");
     Place::with(&no_name)
         .await

@@ -17,7 +17,7 @@ use crate::{
     config::{self, Config},
     environment,
     mcp::Prepared,
-    models::{self, metered::Meters, settings::RouterBy},
+    models::{self, chain, metered::Meters},
     ports::settings::class_names,
     private::{FolderLock, HOW_TO_BE_USABLE, RUN_AS_ROOT, give_to_owner, out_of_sight, unusable},
     speech::{
@@ -95,22 +95,18 @@ fn examine(config: &Config) -> Result<(Prepared, Capabilities)> {
         bail!("the section [mcp] has {}", number_of(problems.len(), "problem"))
     })?;
     let capabilities = capabilities(config, &mut mcp)?;
-    let selection = match &config.models.tools.by {
-        RouterBy::Model(model) => Some(model),
-        RouterBy::Words | RouterBy::Sentences { .. } => None,
-    };
-    let all = config.models.chain.iter().chain(selection);
-    let keys: Vec<String> =
-        all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
-    let keys: Vec<String> = keys.into_iter().chain(elsewhere_keys(config)).collect();
+    let of_models = config.models.all().filter_map(|model| models::check_key(model).err());
+    let keys = of_models.map(|error| format!("{error:#}"));
+    let keys: Vec<String> = keys.chain(elsewhere_keys(config)).collect();
     if !keys.is_empty() {
         for problem in &keys {
             eprintln!("{problem}");
         }
         bail!("without a key that can be used: {}", number_of(keys.len(), "model"));
     }
-    crate::serve::models(&config.models, None, &Meters::default())?;
+    chain::set_up(&config.models, None, &Meters::default())?;
     let mut problems = mcp.problems();
+    problems.extend(config.models.code.policy().err().map(|error| format!("{error:#}")));
     problems.extend(unusable(&config.data_dir).map(|why| format!("`data_dir`: {why}; {HOW_TO_BE_USABLE}")));
     problems.extend(addresses(config));
     problems.extend(wanting(config));
@@ -155,7 +151,7 @@ fn elsewhere_keys(config: &Config) -> Vec<String> {
         Speaker::Program { .. } => None,
     });
     let servers = recognition.into_iter().chain(speech);
-    servers.filter_map(|server| server.check_key().err().map(|error| format!("{server}: {error}"))).collect()
+    servers.filter_map(|server| server.check_key().err().map(|error| format!("{server}: {error:#}"))).collect()
 }
 
 /// Reads the capabilities.

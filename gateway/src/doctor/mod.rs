@@ -55,6 +55,14 @@ impl Use {
         }
     }
 
+    /// Whether it is a gateway, answering or not: its variables are its own.
+    fn is_gateway(&self) -> bool {
+        match self {
+            Self::Gateway(_) | Self::Starting | Self::Silent(_) => true,
+            Self::Nobody(_) | Self::NoFolder | Self::Command(_) => false,
+        }
+    }
+
     /// Of a gateway, by its answer.
     fn asked(data_dir: &Path) -> Self {
         match client::ask(data_dir, &Request::Status) {
@@ -102,7 +110,7 @@ pub(crate) fn configuration(file: Option<&Path>, findings: &mut Findings) -> Opt
 /// The system starts no runtime.
 pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -> io::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    settings::examine(config, &runtime, findings);
+    settings::examine(config, used_by, &runtime, findings);
     elsewhere::examine(config, used_by, findings);
     let are_there = settings::examine_models(config, findings);
     folder::examine(config, used_by, findings);

@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use crate::{
     config::Config,
     findings::{Findings, Level},
-    models::settings::{KeySource, Model, RouterBy},
+    models::settings::{KeySource, Model},
     speech::elsewhere::settings::{KeyPlace, Speaker},
 };
 
@@ -99,11 +99,7 @@ fn model_files(config: &Config) -> Vec<PathBuf> {
 
 fn key_files(config: &Config) -> Vec<PathBuf> {
     let folder = config.folder.as_deref().unwrap_or(Path::new(""));
-    let selecting = match &config.models.tools.by {
-        RouterBy::Model(model) => Some(model),
-        RouterBy::Words | RouterBy::Sentences { .. } => None,
-    };
-    let of_models = config.models.chain.iter().chain(selecting).filter_map(|model| match model {
+    let of_models = config.models.all().filter_map(|model| match model {
         Model::Provider(provider) => match &provider.key {
             KeySource::File(file) => Some(file.clone()),
             KeySource::None | KeySource::Env(_) | KeySource::Login(_) => None,

@@ -2,24 +2,35 @@
 
 use std::{net::ToSocketAddrs as _, sync::mpsc::sync_channel, thread, time::Duration};
 
-use audio::models::{self as weights, Status};
+use audio::{
+    asr,
+    models::{self as weights, Status},
+};
 use axum::http::Uri;
 use tokio::runtime::Runtime;
 
+use super::Use;
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
     config::Config,
+    environment,
     findings::{Findings, Level},
     mcp::Prepared,
-    models::{self, settings::Model},
+    models::{self, chain, metered::Meters, settings::Model},
+    private::RUN_AS_ROOT,
     speech::wake,
 };
 
 /// How long the lookup of a name may take.
 const LOOKUP_MAX: Duration = Duration::from_secs(3);
 
-pub(super) fn examine(config: &Config, runtime: &Runtime, findings: &mut Findings) {
-    answering(config, findings);
+pub(super) fn examine(config: &Config, used_by: &Use, runtime: &Runtime, findings: &mut Findings) {
+    answering(config, used_by, findings);
+    // What else is wrong with the weights is told with the models.
+    if let Err(error @ asr::Error::Language { .. }) = config.hearing.check_language() {
+        let remedy = "do that, or correct the section [hearing]; the gateway does not start otherwise";
+        findings.fault("languages", error.to_string(), remedy);
+    }
     let mut mcp = match Prepared::load(&config.mcp, config.folder.as_deref()) {
         Ok(mcp) => mcp,
         Err(problems) => {
@@ -53,14 +64,28 @@ pub(super) fn examine(config: &Config, runtime: &Runtime, findings: &mut Finding
     }
 }
 
-/// The models that answer.
-fn answering(config: &Config, findings: &mut Findings) {
+/// The models that answer and that select tools, and the programs that they write.
+fn answering(config: &Config, used_by: &Use, findings: &mut Findings) {
+    let keyless = "give the model a key that can be read (docs/models.md); the gateway does not start without";
+    let mut are_readable = true;
+    for model in config.models.all() {
+        if let Err(error) = models::check_key(model) {
+            are_readable = false;
+            findings.fault("model key", format!("{model}: {error:#}"), keyless);
+        }
+    }
+    // What a start would read from variables.
+    if !used_by.is_gateway() {
+        if are_readable && let Err(error) = chain::set_up(&config.models, None, &Meters::default()) {
+            findings.fault("model key", format!("{error:#}"), variable_remedy(config, keyless));
+        }
+        if let Err(error) = config.models.code.policy() {
+            let own = "set the variable, or correct the section; the gateway does not start without";
+            findings.fault("programs", format!("{error:#}"), variable_remedy(config, own));
+        }
+    }
     for model in &config.models.chain {
         let Model::Provider(provider) = model else { continue };
-        if let Err(error) = models::check_key(model) {
-            let remedy = "give the model a key that can be read (docs/models.md); the gateway does not start without";
-            findings.fault("model key", format!("{model}: {error:#}"), remedy);
-        }
         let Some((host, port)) = host_of(&provider.base_url) else { continue };
         match lookup(&host, port) {
             Ok(()) => findings.ok("model", format!("{model}: its name is known")),
@@ -73,6 +98,12 @@ fn answering(config: &Config, findings: &mut Findings) {
             ),
         }
     }
+}
+
+/// What to do about a variable that is not set: it may be set for the service, where this user cannot see it.
+pub(super) fn variable_remedy(config: &Config, own: &str) -> String {
+    environment::closed(config.file.as_deref())
+        .map_or_else(|| own.to_owned(), |closed| format!("{closed}: {RUN_AS_ROOT}"))
 }
 
 pub(super) fn host_of(url: &str) -> Option<(String, u16)> {
@@ -146,4 +177,36 @@ pub(super) fn examine_models(config: &Config, findings: &mut Findings) -> bool {
         findings.ok("models", format!("unchanged in {}: {whole}", folder.display()));
     }
     are_there && config.hearing.model.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    #[test]
+    fn a_variable_that_a_start_would_miss_is_a_fault_unless_a_gateway_has_its_own() {
+        let faults = |text: &str, used_by: &Use| {
+            let mut findings = Findings::default();
+            answering(&check(text, "x.toml").unwrap(), used_by, &mut findings);
+            let faults = findings.0.into_iter().filter(|finding| finding.level == Level::Fault);
+            faults.map(|fault| (fault.check, fault.what)).collect::<Vec<_>>()
+        };
+        let model = "kind = \"chat_completions\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+                     key_env = \"LORGNETTE_TEST_UNSET\"\n";
+        let secret = "[code]\nenabled = true\nhttp.hosts = [\"a.example\"]\n\
+                      secrets.a = { value = \"${LORGNETTE_TEST_UNSET}\", hosts = [\"a.example\"] }\n";
+        for (text, part) in [
+            (format!("[model]\n{model}"), "model key"),
+            (format!("[router.model]\n{model}"), "model key"),
+            (secret.to_owned(), "programs"),
+        ] {
+            let found = faults(&text, &Use::NoFolder);
+            let is_it = |(of, what): &(&str, String)| *of == part && what.contains("LORGNETTE_TEST_UNSET");
+            assert!(found.len() == 1 && found.iter().all(is_it), "{text}: {found:?}");
+            assert!(faults(&text, &Use::Starting).is_empty(), "{text}");
+        }
+        let off = secret.replace("enabled = true", "enabled = false");
+        assert!(faults(&off, &Use::NoFolder).is_empty(), "nothing reads the secret");
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use super::{
     Running,
     data::{Data, LOCK_WAIT},
-    engines, known_models, models,
+    engines, known_models,
 };
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
@@ -15,7 +15,11 @@ use crate::{
     config::Config,
     device_task::services::Engines,
     mcp::Prepared,
-    models::{chain::ModelChain, metered::Meters, tool_selection::BySentences},
+    models::{
+        chain::{self, ModelChain},
+        metered::Meters,
+        tool_selection::BySentences,
+    },
     ports::models::OwnModels,
     transport::sockets::Sockets,
     upgrade::TakeOver,
@@ -67,7 +71,7 @@ impl Loaded {
         };
         let meters = Meters::default();
         let (engines, sentences) = engines::load(config, &meters).await?;
-        let models = models(&config.models, sentences.clone(), &meters)?;
+        let models = chain::set_up(&config.models, sentences.clone(), &meters)?;
         let known = known_models::of(config, &engines, &meters);
         Ok(Self { at_us, mcp, capabilities, sockets, engines, sentences, models, known })
     }

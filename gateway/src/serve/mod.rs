@@ -48,13 +48,7 @@ use crate::{
     health::{Health, Problem},
     http::Bound,
     mcp::Mcp,
-    models::{
-        ToolSelection,
-        chain::{self, ModelChain},
-        metered::Meters,
-        settings::Models,
-        tool_selection::BySentences,
-    },
+    models::chain::ModelChain,
     private::FolderLock,
     recordings::Recordings,
     runtime::{spawn, vital::Vital},
@@ -87,14 +81,6 @@ pub struct Running {
     lock: FolderLock,
     sockets: Sockets,
     upgrades: Option<mpsc::Receiver<Ready>>,
-}
-
-/// Sets up the configured models, with their keys. They count under their names.
-///
-/// # Errors
-/// A key cannot be read, or an address or a header is wrong.
-pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>, meters: &Meters) -> Result<ModelChain> {
-    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, models.code.clone(), sentences, meters)?)
 }
 
 /// Starts a gateway; returns when it listens.

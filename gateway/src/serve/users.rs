@@ -25,7 +25,6 @@ use crate::{
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
     capabilities::Prepared as Capabilities,
     config::Config,
-    environment,
     models::chain::ModelChain,
     ports::{
         graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
@@ -169,10 +168,7 @@ fn engine(
     modules: &Arc<Modules>,
 ) -> Result<Option<Arc<Engine>>> {
     let settings = &config.models.code;
-    if !settings.enabled {
-        return Ok(None);
-    }
-    let policy = StdPolicy::check(settings.library(), environment::variable).context("the section [code]")?;
+    let Some(policy) = settings.policy()? else { return Ok(None) };
     let library = library(policy)?;
     let sandbox = settings.executable.as_deref().map_or_else(Sandbox::default, Sandbox::new);
     if let Err(error) = sandbox.warm_up() {

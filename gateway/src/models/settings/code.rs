@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use tools::code::{
     std::{
@@ -11,7 +12,10 @@ use tools::code::{
     tools::Programs,
 };
 
-use crate::{environment::Machine, problems::Problems};
+use crate::{
+    environment::{self, Machine},
+    problems::Problems,
+};
 
 /// `[code]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -51,8 +55,17 @@ impl CodeSettings {
         }
     }
 
+    /// What the standard library may do, with the secrets that this process has; `None`: there are no programs.
+    ///
+    /// # Errors
+    /// The variable of a secret is not set, or holds none.
+    pub(crate) fn policy(&self) -> Result<Option<StdPolicy>> {
+        let policy = || StdPolicy::check(self.library(), environment::variable).context("the section [code]");
+        self.enabled.then(policy).transpose()
+    }
+
     /// What the standard library of programs may do.
-    pub(crate) fn library(&self) -> StdConfig {
+    fn library(&self) -> StdConfig {
         StdConfig { http: self.http.clone(), secrets: self.secrets.clone() }
     }
 

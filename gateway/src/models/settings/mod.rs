@@ -26,3 +26,14 @@ pub struct Models {
     /// Whether they may write programs.
     pub code: CodeSettings,
 }
+
+impl Models {
+    /// Those that answer, and the one that selects tools if a model does: all that have a key.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Model> {
+        let selecting = match &self.tools.by {
+            RouterBy::Model(model) => Some(model),
+            RouterBy::Words | RouterBy::Sentences { .. } => None,
+        };
+        self.chain.iter().chain(selecting)
+    }
+}

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use chat_models::{
     audio_api::{self, AudioApi, SoundForm},
-    auth::{Key, KeyError},
+    auth::Key,
 };
 use reqwest::Url;
 use serde::Deserialize;
@@ -55,24 +55,25 @@ impl Server {
     pub(super) fn api(&self) -> Result<AudioApi> {
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let key = match &self.key {
-            None => None,
-            Some(KeyPlace::Env(variable)) => Some(Key::from_env(variable, environment::variable).context("`key_env`")?),
-            Some(KeyPlace::File(path)) => Some(Key::from_file(path).context("`key_file`")?),
-        };
+        let key = self.read_key()?;
         let (base_url, model, deadline) = (self.base_url.clone(), self.model.clone(), self.deadline);
         Ok(AudioApi::new(audio_api::Settings { base_url, model, key, deadline })?)
     }
 
-    /// Checks that the file with the key is usable. A variable belongs to the gateway's process.
+    /// Checks that the key can be read. A variable is that of this process, which need not be the gateway's.
     ///
     /// # Errors
-    /// It is missing, contains no key, or is readable by others.
-    pub(crate) fn check_key(&self) -> Result<(), KeyError> {
-        match &self.key {
-            Some(KeyPlace::File(path)) => Key::from_file(path).map(drop),
-            Some(KeyPlace::Env(_)) | None => Ok(()),
-        }
+    /// The variable is not set, the file is missing or readable by others, or there is no key in it.
+    pub(crate) fn check_key(&self) -> Result<()> {
+        self.read_key().map(drop)
+    }
+
+    fn read_key(&self) -> Result<Option<Key>> {
+        Ok(match &self.key {
+            None => None,
+            Some(KeyPlace::Env(variable)) => Some(Key::from_env(variable, environment::variable).context("`key_env`")?),
+            Some(KeyPlace::File(path)) => Some(Key::from_file(path).context("`key_file`")?),
+        })
     }
 
     /// Whether what is sent may be read on its way: it leaves this machine without TLS.
