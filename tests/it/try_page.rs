@@ -357,7 +357,7 @@ async fn without_a_microphone_it_is_for_typing_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_goes() {
+async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_and_text_go() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("silence.wav");
     audio::wav::write(&wav, &vec![0; MICROPHONE_HZ as usize], MICROPHONE_HZ).unwrap();
@@ -366,7 +366,9 @@ async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_goes() {
     let remote =
         |order: &str| format!("remote = {{ base_url = \"http://192.0.2.1:9/v1\", model = \"m\", use = \"{order}\" }}");
     let (instead, fallback) = (remote("instead"), remote("fallback"));
-    let (wake_phrases, here) = ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Sound stays on this machine");
+    let fallback = fallback + "\n[voice]\nother = { base_url = \"http://192.0.2.2:9/v1\", model = \"m\" }";
+    let (wake_phrases, here) =
+        ("wake_phrases = [\"okay lantern\", \"lantern\"]", "The answers are made on this machine.");
     for (settings, hears, caption, sign, sound) in [
         ("", "", "Hey Mentra, set a timer", "say “Hey Mentra”", here),
         (
@@ -389,7 +391,7 @@ async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_goes() {
             fallback.as_str(),
             "set a timer",
             "just talk",
-            "Sound is sent to 192.0.2.1 when recognition here fails.",
+            "Sound is sent to 192.0.2.1 when recognition here fails. No sound is recorded here. Text may be sent to 192.0.2.2.",
         ),
     ] {
         let fixture = fixture(&format!("[hearing]\n{settings}\n{hears}")).await;

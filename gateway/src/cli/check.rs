@@ -21,7 +21,7 @@ use crate::{
     ports::settings::class_names,
     private::{FolderLock, HOW_TO_BE_USABLE, RUN_AS_ROOT, give_to_owner, out_of_sight, unusable},
     speech::{
-        elsewhere::settings::{Order, Speaker, Texts},
+        elsewhere::settings::{Order, Other, Texts},
         wake,
     },
     store::{self, Store},
@@ -146,10 +146,7 @@ fn show_elsewhere(config: &Config) {
 /// Keys of recognition and speech outside of the gateway that cannot be used.
 fn elsewhere_keys(config: &Config) -> Vec<String> {
     let recognition = config.hearing.remote.as_ref().map(|remote| &remote.server);
-    let speech = config.other_voice.as_ref().and_then(|other| match &other.speaker {
-        Speaker::Server { server, .. } => Some(server),
-        Speaker::Program { .. } => None,
-    });
+    let speech = config.other_voice.as_ref().and_then(Other::server);
     let servers = recognition.into_iter().chain(speech);
     servers.filter_map(|server| server.check_key().err().map(|error| format!("{server}: {error:#}"))).collect()
 }

@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     findings::{Findings, Level},
     models::settings::{KeySource, Model},
-    speech::elsewhere::settings::{KeyPlace, Speaker},
+    speech::elsewhere::settings::{KeyPlace, Other},
 };
 
 /// Before others may read the configuration: a packaged gateway's user exists only while it runs, so that no file can be given to
@@ -107,10 +107,7 @@ fn key_files(config: &Config) -> Vec<PathBuf> {
         Model::Offline => None,
     });
     let recogniser = config.hearing.remote.as_ref().map(|remote| &remote.server);
-    let speaker = config.other_voice.as_ref().and_then(|other| match &other.speaker {
-        Speaker::Server { server, .. } => Some(server),
-        Speaker::Program { .. } => None,
-    });
+    let speaker = config.other_voice.as_ref().and_then(Other::server);
     let of_servers = recogniser.into_iter().chain(speaker).filter_map(|server| match &server.key {
         Some(KeyPlace::File(file)) => Some(file.clone()),
         Some(KeyPlace::Env(_)) | None => None,

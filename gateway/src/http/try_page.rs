@@ -115,14 +115,21 @@ static HEADERS: [(HeaderName, &str); 8] = [
 pub(crate) struct About {
     current: Current,
     model: Value,
+    texts: Vec<String>,
     hears: Value,
     console: bool,
 }
 
 impl About {
-    /// Of the models that answer, and the settings of sessions. `hears`: the address of a recogniser at a server, and whether
-    /// all sound is sent to it. `console`: there is one.
-    pub(crate) fn new(current: Current, models: &[Model], hears: Option<(&str, bool)>, console: bool) -> Self {
+    /// Of the settings of sessions, and the models that answer. `texts`: the addresses of all servers that may be sent text.
+    /// `hears`: the address of a recogniser at a server, and whether all sound is sent to it. `console`: there is one.
+    pub(crate) fn new(
+        current: Current,
+        models: &[Model],
+        texts: &[&str],
+        hears: Option<(&str, bool)>,
+        console: bool,
+    ) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,
@@ -135,13 +142,19 @@ impl About {
             let host = host_of(base_url);
             json!({"always": always, "here": host_is_loopback(&host), "host": host})
         });
-        Self { current, model: model.into(), hears: hears.into(), console }
+        let mut hosts = Vec::new();
+        for host in texts.iter().map(|base_url| host_of(base_url)) {
+            if !host_is_loopback(&host) && !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        Self { current, model: model.into(), texts: hosts, hears: hears.into(), console }
     }
 
-    /// `{"phrases": [...], "always": false, "model": null, "hears": null, "console": true}`: the wake phrases, whether none
-    /// is needed, the model that answers what the box itself does not: `{"name": "...", "host": "...", "here": false}`; the
-    /// recogniser that is sent sound, always or when this machine's fails: `{"host": "...", "here": false, "always": true}`;
-    /// and whether there is a console.
+    /// `{"phrases": [...], "always": false, "model": null, "texts": [], "hears": null, "console": true}`: the wake phrases,
+    /// whether none is needed, the model that answers what the box itself does not: `{"name": "...", "host": "...", "here":
+    /// false}`; the hosts, other than this machine, that may be sent text; the recogniser that is sent sound, always or when
+    /// this machine's fails: `{"host": "...", "here": false, "always": true}`; and whether there is a console.
     fn text(&self) -> String {
         let settings = self.current.get();
         let Config { wake_phrases, always_listening, .. } = &settings.conversation;
@@ -149,6 +162,7 @@ impl About {
             "phrases": wake_phrases,
             "always": always_listening,
             "model": self.model,
+            "texts": self.texts,
             "hears": self.hears,
             "console": self.console,
         })
@@ -346,6 +360,20 @@ mod tests {
     use super::*;
     use crate::{device_task::settings::Changeable, speech::settings::Voice};
 
+    fn about(texts: &[&str], hears: Option<(&str, bool)>) -> Value {
+        let voice = Voice { speed: 1.0, volume_percent: 100 };
+        let settings = Changeable { gateway_name: String::new(), voice, conversation: Config::default() };
+        serde_json::from_str(&About::new(Current::new(settings), &[], texts, hears, true).text()).unwrap()
+    }
+
+    #[test]
+    fn the_page_is_told_of_every_other_machine_that_may_be_sent_text() {
+        let texts =
+            ["http://localhost:1/v1", "https://a.example/v1", "https://ann:secret@b.example", "https://a.example"];
+        assert_eq!(about(&texts, None)["texts"], json!(["a.example", "b.example"]));
+        assert_eq!(about(&texts[..1], None)["texts"], json!([]));
+    }
+
     #[test]
     fn the_page_is_told_where_sound_is_sent() {
         for (hears, expected) in [
@@ -358,11 +386,7 @@ mod tests {
                 json!({"host": "ears.example", "here": false, "always": false}),
             ),
         ] {
-            let voice = Voice { speed: 1.0, volume_percent: 100 };
-            let settings = Changeable { gateway_name: String::new(), voice, conversation: Config::default() };
-            let about = About::new(Current::new(settings), &[], hears, true);
-            let told: Value = serde_json::from_str(&about.text()).unwrap();
-            assert_eq!(told["hears"], expected);
+            assert_eq!(about(&[], hears)["hears"], expected);
         }
     }
 

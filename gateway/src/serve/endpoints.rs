@@ -15,8 +15,9 @@ use crate::{
     doctor,
     http::{About, Endpoints, Metrics, TryLink, TryPage},
     identity::operators::Operators,
+    models::settings::Model,
     ports::system::LateSystem,
-    speech::elsewhere::settings::Order,
+    speech::elsewhere::settings::{Order, Other},
 };
 
 /// The page to talk from a browser, with its token; `None`: switched off.
@@ -29,7 +30,14 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
         let always = remote.order == Order::Instead || services.engines.elsewhere.is_alone();
         (remote.server.base_url.as_str(), always)
     });
-    let about = About::new(services.settings.current.clone(), &config.models.chain, hears, config.listen.console);
+    let models = config.models.all().filter_map(|model| match model {
+        Model::Provider(provider) => Some(&provider.base_url),
+        Model::Offline => None,
+    });
+    let voice = config.other_voice.as_ref().and_then(Other::server).map(|server| &server.base_url);
+    let texts: Vec<&str> = models.chain(voice).map(String::as_str).collect();
+    let current = services.settings.current.clone();
+    let about = About::new(current, &config.models.chain, &texts, hears, config.listen.console);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 

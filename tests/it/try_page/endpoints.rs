@@ -39,7 +39,7 @@ async fn pair(port: u16, host: &str, headers: &str, body: &str) -> String {
     exchange(port, &request).await
 }
 
-/// The page shows which model answers, and thus where the words are sent; and where the sound is.
+/// The page shows which model answers, every machine that words are sent to, and where sound is sent.
 #[tokio::test]
 async fn the_page_knows_who_answers_and_who_hears() {
     let settings = |model: &str, hears: &str| {
@@ -66,6 +66,8 @@ async fn the_page_knows_who_answers_and_who_hears() {
         let answer = get(fixture.port, "/try/about.json", &format!("127.0.0.1:{}", fixture.port)).await;
         let about: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
         assert_eq!((&about["model"], &about["hears"], &about["console"]), (&expected, &hears, &Value::Bool(true)));
+        let texts = if settings.contains("models.example") { json!(["models.example"]) } else { json!([]) };
+        assert_eq!(about["texts"], texts);
         fixture.running.stop().await;
     }
 }

@@ -89,18 +89,23 @@ function showHearing({ phrases, hears }) {
   element("hears").textContent = where;
 }
 
-/** Who answers what is no command; where nobody does, it is said once how to add one. */
-function showModel({ phrases, model }) {
-  const note = element("model-note");
+/** Who answers what is no command, and who else may get text; where no model answers, it is said once how to add one. */
+function showModel({ phrases, model, texts }) {
   if (phrases === null) {
     return;
   }
+  const others = texts.filter((host) => host !== model?.host);
+  const told = [];
   if (model) {
-    const where = model.here ? "on this machine" : `at ${model.host}, as text`;
-    note.textContent = `Open questions are answered by ${model.name} ${where}.`;
-  } else {
-    note.textContent = "The answers are made on this machine.";
+    const where = model.here ? (others.length > 0 ? "" : " on this machine") : ` at ${model.host}, as text`;
+    told.push(`Open questions are answered by ${model.name}${where}.`);
+  } else if (others.length === 0) {
+    told.push("The answers are made on this machine.");
   }
+  if (others.length > 0) {
+    told.push(`Text may ${model ? "also " : ""}be sent to ${others.join(", ")}.`);
+  }
+  element("model-note").textContent = told.join(" ");
   element("no-model").hidden = Boolean(model) || wasSeen();
   element("no-model-seen").onclick = () => {
     element("no-model").hidden = true;

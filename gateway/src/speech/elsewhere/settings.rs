@@ -197,6 +197,16 @@ pub struct Other {
     pub texts: Texts,
 }
 
+impl Other {
+    /// The server that is sent its texts, if it is no program on this machine.
+    pub(crate) fn server(&self) -> Option<&Server> {
+        match &self.speaker {
+            Speaker::Server { server, .. } => Some(server),
+            Speaker::Program { .. } => None,
+        }
+    }
+}
+
 /// What speaks beside the product's own voice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Speaker {
