@@ -268,6 +268,14 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     browser.click("#mute").await;
     browser.until("glasses.dataset.listening !== 'muted' && !talk.disabled && mute.textContent === 'Mute'").await;
 
+    // Muted by words, the same button switches the microphone on.
+    type_in(&mut browser, "stop listening").await;
+    browser.until("glasses.dataset.listening === 'muted' && mute.textContent === 'Unmute'").await;
+    assert_eq!(browser.value("mute.getAttribute('aria-pressed')").await, "true");
+    assert!(browser.value("hint.textContent").await.as_str().unwrap().starts_with("Unmute to talk."));
+    browser.click("#mute").await;
+    browser.until("glasses.dataset.listening !== 'muted' && !talk.disabled && mute.textContent === 'Mute'").await;
+
     // A long answer, stopped in its middle: the part that was not played is marked.
     type_in(&mut browser, "what can I say").await;
     browser.until("glasses.dataset.playState === 'playing'").await;

@@ -34,8 +34,12 @@ let microphone = null;
 let speaker = null;
 let wantsMicrophone = true;
 let muted = false;
+/** The microphone is on again, and the gateway has not said so yet. */
+let unmuting = false;
 let lookingUp = false;
 let state = "off";
+/** Whether the microphone is off: here, or by the gateway, which was told so in words. */
+const isMuted = () => muted || (state === "muted" && !unmuting);
 let lastVoiceMs = null;
 let heldMs = 0;
 /** Requests that were typed before there is a session. */
@@ -54,7 +58,7 @@ const tools = new Tools(applyLevel);
 const talk = new TalkButton(element("talk"), { down: talkDown, up: talkUp });
 const session = new Session();
 const speeches = new Speeches(session, conversation);
-const loss = new Loss(session, status, chime, () => microphone !== null && !muted);
+const loss = new Loss(session, status, chime, () => microphone !== null && !isMuted());
 const connection = new Connection(session, {
   trying: (isFirst, isDoubtful) => loss.trying(isFirst, isDoubtful),
   opened,
@@ -102,6 +106,7 @@ function opened(welcome, began) {
 
 /** A new session begins. */
 function begin() {
+  unmuting = false;
   speeches.begin();
   speaker?.reset();
   tools.forgetCalls();
@@ -357,9 +362,7 @@ function halt() {
 
 function setMuted(now) {
   muted = now;
-  const button = element("mute");
-  button.setAttribute("aria-pressed", String(muted));
-  button.textContent = muted ? "Unmute" : "Mute";
+  unmuting = !now;
   if (muted) {
     talk.release();
     level(0);
@@ -414,9 +417,10 @@ function listening(now, held = talk.held) {
     journal.note("state", now);
   }
   state = now;
+  unmuting &&= state === "muted";
   page.dataset.listening = state;
   const [connecting, hasMicrophone] = [connection.wanted && !session.isOpen, microphone !== null];
-  showState({ state, held, muted, asked: question.stands, about, connecting, isLost: loss.isTold, hasMicrophone });
+  showState({ state, held, muted: isMuted(), asked: question.stands, about, connecting, isLost: loss.isTold, hasMicrophone });
 }
 
 function counted(entries) {
@@ -455,7 +459,7 @@ async function learnAbout() {
 // ---- wiring ----
 
 element("leave").onclick = () => stop();
-element("mute").onclick = () => setMuted(!muted);
+element("mute").onclick = () => setMuted(!isMuted());
 element("touch").onclick = () => session.send("touch", { gesture: "tap" });
 element("look").onclick = () => setLookingUp(!lookingUp);
 element("retry-microphone").onclick = () => takeMicrophone();

@@ -9,7 +9,7 @@ const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
 const DOUBT_AFTER = 3;
 /** Reasons after which a new attempt would only be refused again. */
 const FINAL_GOODBYES = {
-  replaced: "Another tab took over. Press Start to talk here again.",
+  replaced: "Another tab took over. Press Talk to talk here again.",
   revoked: "The operator revoked this browser's key.",
 };
 const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];

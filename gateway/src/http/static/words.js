@@ -12,7 +12,10 @@ export function showState({ state, held, muted, asked, about, connecting, isLost
   element("wake").textContent = wake ? `${wake}, ` : "";
   element("without").textContent = wake ? `, and leave “${wake}” out` : "";
   element("controls").hidden = state === "off";
-  element("mute").hidden = !hasMicrophone;
+  const mute = element("mute");
+  mute.hidden = !hasMicrophone;
+  mute.setAttribute("aria-pressed", String(muted));
+  mute.textContent = muted ? "Unmute" : "Mute";
   showHearing(about);
   showModel(about);
   element("sign-text").textContent = isLost ? "connection lost" : sign(state, hasMicrophone, wake);
@@ -49,7 +52,7 @@ function button({ state, held, muted, asked, connecting, hasMicrophone, wake }) 
     const words = state === "thinking" ? "Working on it…" : "Or just talk over it.";
     return ["busy", "Stop", asked ? "Say “yes” or “no”, or press." : words];
   }
-  if (muted || state === "muted") {
+  if (muted) {
     return ["none", "Microphone off", "Unmute to talk. Typing works."];
   }
   if (!hasMicrophone) {
