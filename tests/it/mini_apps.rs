@@ -79,7 +79,8 @@ async fn an_app_from_its_manifest_to_its_removal() {
     let config = operator.0.as_str();
     succeeds(&["tools", "deny", "com.example.reminders.show", "--config", config]).await;
     let told = operator.does(&["try", "what should I keep in mind"]).await;
-    assert!(told.contains("com.example.reminders.show is switched off; `lorgnette tools allow"), "{told}");
+    let hint = "`lorgnette tools allow com.example.reminders.show --user wearer` switches it on";
+    assert!(told.contains(&format!("com.example.reminders.show is switched off; {hint}")), "{told}");
     assert!(!told.contains("would call com.example.reminders.show"), "{told}");
     succeeds(&["tools", "allow", "com.example.reminders.show", "--config", config]).await;
 

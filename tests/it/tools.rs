@@ -63,6 +63,8 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     };
     let off: Vec<&str> = tools.iter().filter(|tool| tool.off).map(|tool| tool.spec.name.as_str()).collect();
     assert_eq!(off, ["note.add", "note.clear", "note.delete", "note.list", "note.search"]);
+    let error = world.ask(switch("note.add", true)).await.expect_err("all of them are off");
+    assert!(error.contains("`lorgnette tools allow 'note.*' --user "), "{error}");
     world.ask(switch("note.*", true)).await.expect("switched on");
 
     // The limit is reached however slow the machine is.

@@ -25,12 +25,18 @@ impl Switches for AllOn {
     }
 }
 
+/// The first of the switches that applies to this tool, or to all these tools where it is a prefix followed by `*`.
+pub fn denied_by<'a>(denied: &'a [String], tool: &str) -> Option<&'a str> {
+    let applies = |switch: &&str| match switch.strip_suffix('*') {
+        Some(beginning) => tool.starts_with(beginning),
+        None => *switch == tool,
+    };
+    denied.iter().map(String::as_str).find(applies)
+}
+
 /// Whether one of the switches applies to this tool.
 pub fn is_denied(denied: &[String], tool: &str) -> bool {
-    denied.iter().any(|switch| match switch.strip_suffix('*') {
-        Some(beginning) => tool.starts_with(beginning),
-        None => switch == tool,
-    })
+    denied_by(denied, tool).is_some()
 }
 
 /// Whether this class of clients can see the tool.

@@ -195,10 +195,17 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
         Command::Preferences { user, forget: Some(about) } => {
             AppsRequest::ForgetPreferences { user, about: Some(about).filter(|about| about != "all") }
         }
-        Command::Try { text, run, user, device } => AppsRequest::Try { text, user, device, run },
+        Command::Try { text, run, user, device } => {
+            return match asked(config, AppsRequest::Try { text, user: user.clone(), device, run })? {
+                Answer::Tried { tried } => {
+                    show(tried, &user);
+                    Ok(())
+                }
+                answer => bail!("unexpected answer: {answer:?}"),
+            };
+        }
     };
-    let answer = ask_within(&config.data_dir, &Request::Apps { request }, Duration::from_millis(ANSWER_MS_MAX))?;
-    match answer {
+    match asked(config, request)? {
         Answer::Done { message } => println!("{message}"),
         Answer::Apps { apps } => {
             if apps.is_empty() {
@@ -212,10 +219,13 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
             }
             entries.iter().for_each(show_entry);
         }
-        Answer::Tried { tried } => show(tried),
         answer => bail!("unexpected answer: {answer:?}"),
     }
     Ok(())
+}
+
+fn asked(config: &Config, request: AppsRequest) -> Result<Answer> {
+    ask_within(&config.data_dir, &Request::Apps { request }, Duration::from_millis(ANSWER_MS_MAX))
 }
 
 fn show_app(app: &Listed) {
@@ -289,12 +299,13 @@ fn code(code: ErrorCode) -> String {
     code.as_str().unwrap_or_default().to_owned()
 }
 
-fn show(tried: Tried) {
+/// What a sentence leads to for this user.
+fn show(tried: Tried, user: &str) {
     let calls = match tried {
         Tried::Said { said, phrases, off } => {
             println!("no tool; the answer would be: {said}");
             for tool in off {
-                println!("  {tool} is switched off; `lorgnette tools allow {tool}` switches it on");
+                println!("  {tool} is switched off; `lorgnette tools allow {tool} --user {user}` switches it on");
             }
             for (tool, template) in phrases {
                 println!("  {template:?} would call {tool}");

@@ -9,7 +9,7 @@ use tools::{
     call::CallContext,
     ledger,
     limits::NAME_BYTES_MAX,
-    permissions::{Switches as _, is_denied},
+    permissions::{Switches as _, denied_by, is_denied},
     registry::{Registered, Registry},
 };
 
@@ -119,6 +119,9 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
         return Err("give the full name of a tool, or the beginning of names and a `*`".to_owned());
     }
     let changed = admin.switches.set(user, name, on).await?;
+    if let Some(why) = still_off(&admin.switches.denied(user), user, name).filter(|_| on) {
+        return Err(why);
+    }
     let state = if on { "on" } else { "off" };
     let before = if changed { "now" } else { "already" };
     let beginning = name.strip_suffix('*');
@@ -130,6 +133,14 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
     // It may belong to an app that is absent now, or be a typing error.
     let unknown = if known { "" } else { "; no tool of that name is offered at the moment" };
     Ok(done(format!("{name} is {before} {state} for {user}{unknown}")))
+}
+
+/// Why a tool that was switched on is off all the same: another switch applies to it.
+fn still_off(denied: &[String], user: &str, name: &str) -> Option<String> {
+    let pattern = denied_by(denied, name)?;
+    Some(format!(
+        "{name} is switched off by '{pattern}': `lorgnette tools allow '{pattern}' --user {user}` switches all of them on"
+    ))
 }
 
 /// Recorded calls by user, newest first.
@@ -182,6 +193,16 @@ mod tests {
     use gateway_core::vocab::{AnsweredBy, ApprovalOutcome};
 
     use super::*;
+
+    #[test]
+    fn a_tool_that_another_switch_keeps_off_is_not_said_to_be_on() {
+        let denied = ["note.*".to_owned(), "timer.set".to_owned()];
+        for name in ["note.add", "note.li*"] {
+            let told = still_off(&denied, "ann", name).unwrap();
+            assert!(told.contains("`lorgnette tools allow 'note.*' --user ann`"), "{told}");
+        }
+        assert_eq!(still_off(&denied, "ann", "timer.cancel"), None);
+    }
 
     #[test]
     fn a_list_of_decisions_that_is_cut_says_how_many_are_missing() {
