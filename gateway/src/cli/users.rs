@@ -60,7 +60,8 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
         Command::Erase { name, devices, yes } => {
             if !yes {
                 bail!(
-                    "this erases everything of {name} for good; `lorgnette users export {name}` keeps a copy, `--yes` goes on"
+                    "this erases everything of {name} for good; `lorgnette users export {name} --out FILE` keeps a copy, \
+                     `--yes` goes on"
                 );
             }
             let request = Request::Memory { request: MemoryRequest::EraseUser { user: name, devices } };
