@@ -141,10 +141,10 @@ async fn when_every_model_is_down_the_box_answers_and_says_so_once() {
     let told = ask(&mut glasses, "what is the capital of France").await;
     assert!(told.contains("my usual model is away") && told.contains("paris"), "{told}");
     let told = ask(&mut glasses, "set a timer for ten minutes").await;
-    assert!(told.contains("i am offline") && has(&told, &["ten minutes", "10:00", "10 min"]), "{told}");
+    assert!(told.contains("my model is away") && has(&told, &["ten minutes", "10:00", "10 min"]), "{told}");
     let requests = provider.asked().len();
     let told = ask(&mut glasses, "set a timer for five minutes").await;
-    assert!(!told.contains("offline") && has(&told, &["five minutes", "5:00", "5 min"]), "{told}");
+    assert!(!told.contains("model is away") && has(&told, &["five minutes", "5:00", "5 min"]), "{told}");
     assert_eq!(provider.asked().len(), requests, "nobody is asked again so soon");
     assert!(provider.asked().iter().any(|asked| asked.branch == "two"));
     assert_eq!(record(&world, 3).await["model_rank"], json!(2));

@@ -47,7 +47,7 @@ pub(crate) const MONEY_USED_UP: &str = "Sorry, today's budget is used up.";
 /// The first model is unavailable; another one answers.
 pub(crate) const OTHER_MODEL: &str = "My usual model is away, so another one answers.";
 /// No model is available; the local engine answers.
-pub(crate) const COMMANDS_ONLY: &str = "I am offline, so I can only do commands.";
+pub(crate) const COMMANDS_ONLY: &str = "My model is away, so I can only do commands.";
 /// Today's budget is used up; a free model answers.
 pub(crate) const FREE_MODEL: &str = "Today's budget is used up, so a free model answers.";
 /// Today's budget is used up; the local engine answers.
