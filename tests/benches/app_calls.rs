@@ -118,6 +118,7 @@ async fn through(gateway: &TestGateway, tool: &str, round: usize) -> Result<()> 
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(10),
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

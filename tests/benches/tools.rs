@@ -100,6 +100,7 @@ fn context(number: usize) -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,
@@ -195,6 +196,7 @@ async fn executor() -> Result<()> {
     for _ in 0..CALLS {
         let run = RunContext {
             conversation: Arc::default(),
+            language: None,
             caller: None,
             program: None,
             calls: None,

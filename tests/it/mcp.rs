@@ -60,6 +60,7 @@ async fn cancellable(
         cancel,
         default_timeout: WAIT,
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller,
         session_lease: None,

@@ -59,6 +59,7 @@ async fn run(world: &World, task: &Task) -> ToolResult {
         cancel: CancellationToken::new(),
         default_timeout: WAIT,
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

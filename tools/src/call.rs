@@ -33,6 +33,8 @@ pub struct CallContext {
     pub caller: Option<Arc<dyn Caller>>,
     /// The recent conversation of the turn that makes the call; empty if it belongs to no turn.
     pub conversation: Arc<[PastMessage]>,
+    /// Tag of the language in which the wearer has asked for it; `None`: not known.
+    pub language: Option<String>,
     /// The lease of the calling session, if it ends with an erasure of the user: a call from before the erasure is
     /// rejected.
     pub session_lease: Option<SessionLease>,

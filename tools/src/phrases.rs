@@ -11,6 +11,58 @@ use crate::limits::TEMPLATE_DEPTH_MAX;
 /// Types of slots; `expression` is an arithmetic expression in words or signs.
 const TYPES: [&str; 10] = ["expression", "text", "name", "number", "duration", "time", "date", "when", "choice", "app"];
 
+/// What is said for slots that are no free text.
+struct Samples {
+    duration: &'static str,
+    time: &'static str,
+    date: &'static str,
+    when: &'static str,
+    /// `None`: the schema's example is said as it stands.
+    sum: Option<&'static str>,
+}
+
+static ENGLISH: Samples =
+    Samples { duration: "ten minutes", time: "seven thirty", date: "tomorrow", when: "tomorrow at nine", sum: None };
+
+/// Those of the languages that have words of their own for them. Values in other languages are read as English.
+static SAMPLES: [(&str, Samples); 3] = [
+    (
+        "de",
+        Samples {
+            duration: "zehn Minuten",
+            time: "fünf Uhr",
+            date: "morgen",
+            when: "morgen um acht",
+            sum: Some("zwölf mal sieben"),
+        },
+    ),
+    (
+        "es",
+        Samples {
+            duration: "diez minutos",
+            time: "las cinco",
+            date: "mañana",
+            when: "mañana a las ocho",
+            sum: Some("doce por siete"),
+        },
+    ),
+    (
+        "fr",
+        Samples {
+            duration: "dix minutes",
+            time: "cinq heures",
+            date: "demain",
+            when: "demain à huit heures",
+            sum: Some("douze fois sept"),
+        },
+    ),
+];
+
+/// The language of a tag, without script and region.
+fn primary(tag: &str) -> &str {
+    tag.split(['-', '_']).next().unwrap_or(tag)
+}
+
 /// Checks brackets and slots against the tool's schema. The error describes the problem.
 pub fn check(template: &str, schema: &Value) -> Result<(), String> {
     let mut open = Vec::new();
@@ -80,10 +132,13 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
     }
 }
 
-/// A sentence that calls the tool: its first template in the language, without optional parts, with the first of
+/// A sentence that calls the tool: its first template in the language of this tag, without optional parts, with the first of
 /// each group of alternatives, and with slots filled from the schema's examples.
 pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
-    let templates = spec.phrases.iter().find(|phrases| phrases.language == language)?;
+    let language = primary(language);
+    let templates = spec.phrases.iter().find(|phrases| primary(&phrases.language).eq_ignore_ascii_case(language))?;
+    let own = SAMPLES.iter().find(|(code, _)| code.eq_ignore_ascii_case(language));
+    let samples = own.map_or(&ENGLISH, |(_, samples)| samples);
     let template = templates.templates.first()?;
     let mut out = String::new();
     // For every open bracket, whether its content is kept.
@@ -100,7 +155,7 @@ pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
                 let (slot, after) = rest.as_str().split_once('}')?;
                 rest = after.chars();
                 if keep && !slot.contains('=') {
-                    out.push_str(&sample(slot, &spec.input_schema)?);
+                    out.push_str(&sample(slot, &spec.input_schema, samples)?);
                 }
             }
             c if keep => out.push(c),
@@ -111,7 +166,7 @@ pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
 }
 
 /// An example of what a wearer might say for a slot.
-fn sample(slot: &str, schema: &Value) -> Option<String> {
+fn sample(slot: &str, schema: &Value, samples: &Samples) -> Option<String> {
     let (property, kind) = slot.split_once(':').unwrap_or((slot, ""));
     let property = schema.get("properties")?.get(property)?;
     let given = property
@@ -120,16 +175,17 @@ fn sample(slot: &str, schema: &Value) -> Option<String> {
         .and_then(Value::as_array)
         .and_then(|values| values.first());
     let default = match (kind, property.get("type").and_then(Value::as_str)) {
-        ("duration", _) => "ten minutes",
-        ("time", _) => "seven thirty",
-        ("date", _) => "tomorrow",
-        ("when", _) => "tomorrow at nine",
+        ("duration", _) => samples.duration,
+        ("time", _) => samples.time,
+        ("date", _) => samples.date,
+        ("when", _) => samples.when,
         (_, Some("number" | "integer")) => "5",
         _ => "something",
     };
     Some(match (kind, given) {
         // The schema's examples of these are machine formats; a spoken form is needed.
         ("duration" | "time" | "date" | "when", _) | (_, None) => default.to_owned(),
+        ("expression", Some(Value::String(sum))) => samples.sum.unwrap_or(sum.as_str()).to_owned(),
         (_, Some(Value::String(text))) => text.clone(),
         (_, Some(other)) => other.to_string(),
     })
@@ -210,5 +266,11 @@ mod tests {
             assert_eq!(made.as_deref(), Some(example_wanted), "{template}");
         }
         assert_eq!(example(&spec("hi"), "de"), None);
+        let german = |template: &str| {
+            let phrases = vec![Phrases { language: "de".into(), templates: vec![template.into()] }];
+            example(&ToolSpec { phrases, ..spec("hi") }, "de-CH")
+        };
+        assert_eq!(german("ein timer für {seconds:duration}").as_deref(), Some("ein timer für zehn Minuten"));
+        assert_eq!(german("mach {level}").as_deref(), Some("mach low"));
     }
 }

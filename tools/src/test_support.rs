@@ -133,6 +133,7 @@ pub(crate) fn context() -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
         conversation: Arc::default(),
+        language: None,
         client: Default::default(),
         caller: None,
         session_lease: None,

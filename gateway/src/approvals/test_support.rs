@@ -333,6 +333,7 @@ fn context(device: Option<usize>, turn: Option<Turn>, cancel: CancellationToken)
         cancel,
         default_timeout: Duration::from_secs(10),
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

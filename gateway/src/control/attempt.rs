@@ -155,6 +155,7 @@ async fn execute(
         cancel: gone.clone(),
         default_timeout: Duration::from_millis(TRY_MS),
         conversation: Arc::default(),
+        language: Some(services.settings.language.clone()),
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

@@ -202,6 +202,7 @@ async fn again(admin: &Admin, user: String, id: u64, gone: &CancellationToken) -
         cancel: gone.clone(),
         default_timeout: CALL_TIME,
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

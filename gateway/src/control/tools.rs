@@ -94,6 +94,7 @@ pub(super) async fn call(
         cancel: gone.clone(),
         default_timeout: CALL_TIME,
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

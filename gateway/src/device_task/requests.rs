@@ -315,8 +315,7 @@ impl Requests {
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
-        let conversation = self.conversation.as_ref().filter(|(id, _)| *id == turn.id);
-        let conversation = conversation.map(|(_, said)| said.clone()).unwrap_or_default();
+        let conversation = self.conversation.as_ref().filter(|(id, _)| *id == turn.id).map(|(_, said)| said.clone());
         let context = CallContext {
             user: self.user.clone(),
             device: Some(self.device.clone()),
@@ -324,7 +323,8 @@ impl Requests {
             turn: Some(turn),
             cancel,
             default_timeout: Duration::from_millis(u64::from(TOOL_MS_DEFAULT)),
-            conversation,
+            conversation: conversation.unwrap_or_default(),
+            language: Some(self.language.of(turn)),
             client: ClientClass::Internal,
             caller: None,
             session_lease: Some(self.lease.clone()),

@@ -125,6 +125,7 @@ impl TestGateway {
             cancel: CancellationToken::new(),
             default_timeout: std::time::Duration::from_secs(60),
             conversation: Arc::default(),
+            language: None,
             client: ClientClass::Internal,
             caller: None,
             session_lease: None,

@@ -39,6 +39,7 @@ fn context() -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(20),
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

@@ -184,6 +184,7 @@ async fn an_interruption_stops_a_handler_that_changes_nothing_and_a_timeout_ever
             client: ClientClass::Internal,
             caller: None,
             conversation: Arc::default(),
+            language: None,
             session_lease: None,
             watcher: None,
         };

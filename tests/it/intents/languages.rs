@@ -45,6 +45,20 @@ fn sentences_of_other_languages_lead_to_the_right_tool() {
 }
 
 #[test]
+fn sentences_that_help_lists_are_understood() {
+    let (engine, tools) = (Engine::new(), tools());
+    for language in ["en", "de-CH", "es", "fr"] {
+        for name in ["timer.set", "reminder.set", "note.add", "clock.time"] {
+            let tool = tools.iter().find(|tool| tool.name == name).expect("a built-in tool");
+            let sentence = tools::phrases::example(tool, language).expect("an example");
+            let asked = Request { language: language.to_owned(), ..request(&sentence, &tools) };
+            let Decision::Calls(calls) = engine.decide(&asked) else { panic!("{language}: {sentence}") };
+            assert_eq!(calls[0].name, name, "{language}: {sentence}");
+        }
+    }
+}
+
+#[test]
 fn a_timer_is_cancelled_by_its_length_in_any_unit() {
     let (engine, tools) = (Engine::new(), tools());
     for (language, sentence, seconds) in [

@@ -126,6 +126,7 @@ async fn drive(url: &str) {
             flags: tool.spec.flags,
             activated: false,
             conversation: Arc::default(),
+            language: None,
             caller: Some(Arc::new(Willing)),
             program: None,
             calls: None,

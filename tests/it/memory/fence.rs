@@ -48,6 +48,7 @@ fn context(session: &str) -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: WAIT,
         conversation: Arc::default(),
+        language: None,
         client: Default::default(),
         caller: None,
         session_lease: None,

@@ -105,6 +105,7 @@ async fn query(executor: &Executor) -> Result<Duration> {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
         conversation: Arc::default(),
+        language: None,
         client: ClientClass::Internal,
         caller: None,
         session_lease: None,

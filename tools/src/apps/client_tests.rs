@@ -177,6 +177,7 @@ impl Bench {
             ports: World::usual().ports(),
             offered: Registry::new().snapshot("u", None),
             conversation: [PastMessage { role: "user", content: "a secret plan".into() }].into(),
+            language: None,
             caller: None,
             program: None,
             calls: None,

@@ -22,6 +22,9 @@ inventory::submit! { BuiltIn(&HelpShow) }
 /// Tools whose examples are said first, if they are offered; the rest follows in the order of the catalogue.
 const FIRST: [&str; 4] = ["timer.set", "reminder.set", "note.add", "clock.time"];
 
+/// In which a tool is called that has no sentences in the wearer's language.
+const ENGLISH: &str = "en";
+
 /// Examples that are spoken: more are not remembered.
 const SPOKEN_EXAMPLES: usize = 4;
 
@@ -55,7 +58,7 @@ impl Tool for HelpShow {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let examples = examples(&context.offered);
+        let examples = examples(&context.offered, context.language.as_deref().unwrap_or(ENGLISH));
         if examples.is_empty() {
             let say = "There is nothing that I can do right now.";
             return Ok(told(say, "Help", "Nothing", json!({"examples": []})));
@@ -71,8 +74,8 @@ impl Tool for HelpShow {
     }
 }
 
-/// One example per tool: first [`FIRST`], then tools that are not built in, then the others.
-fn examples(offered: &Snapshot) -> Vec<String> {
+/// One example per tool, as it is understood in this language: first [`FIRST`], then tools that are not built in, then the others.
+fn examples(offered: &Snapshot, language: &str) -> Vec<String> {
     let rank = |name: &str, source: &Source| {
         let first = FIRST.iter().position(|first| *first == name);
         match (first, source) {
@@ -86,8 +89,9 @@ fn examples(offered: &Snapshot) -> Vec<String> {
         .iter()
         .filter(|tool| tool.spec.name != "help.show")
         .filter_map(|tool| {
-            let text = cut(&phrases::example(&tool.spec, "en")?, ITEM_CHARS_MAX);
-            Some((rank(&tool.spec.name, &tool.source), text))
+            let own = phrases::example(&tool.spec, language);
+            let text = own.or_else(|| phrases::example(&tool.spec, ENGLISH))?;
+            Some((rank(&tool.spec.name, &tool.source), cut(&text, ITEM_CHARS_MAX)))
         })
         .collect();
     // A stable sort keeps the catalogue's order within a rank.

@@ -289,6 +289,7 @@ impl Executor {
             ports: self.ports.clone(),
             offered,
             conversation: Arc::clone(&context.conversation),
+            language: context.language.clone(),
             caller: context.caller.clone(),
             program: program.map(|program| program.id().to_owned()),
             calls: None,

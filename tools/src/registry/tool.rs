@@ -57,6 +57,8 @@ pub struct RunContext {
     pub offered: Arc<Snapshot>,
     /// The recent conversation, for an app that declares that it needs it; empty if the call belongs to no turn.
     pub conversation: Arc<[PastMessage]>,
+    /// The language of the [call](crate::call::CallContext::language).
+    pub language: Option<String>,
     /// The client that made the call, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
     /// Id of the call whose program makes this call; `None`: no program makes it.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Fixture;
 use crate::{
+    call::CallContext,
     phrases,
     ports::PortError,
     registry::Registry,
@@ -83,6 +84,18 @@ async fn help_is_made_of_what_is_offered() {
     assert_eq!(result.say.as_deref(), Some(say));
     assert_eq!(result.follow_ups.len(), 5);
     assert!(result.content.contains("what is 12 times 7"), "{}", result.content);
+}
+
+#[tokio::test]
+async fn help_has_sentences_of_the_language_in_which_it_is_asked() {
+    let fixture = Fixture::usual();
+    let asked = CallContext { language: Some("de-CH".into()), ..context() };
+    let result = fixture.executor.call(asked, call("help.show", json!({}))).await;
+    let say = "You can say, for example: stell einen timer auf zehn Minuten, erinnere mich in zehn Minuten daran dass check the oven, notiere buy milk or wie spät ist es.";
+    assert_eq!(result.say.as_deref(), Some(say));
+    assert!(result.content.contains("was ist zwölf mal sieben"), "{}", result.content);
+    // A tool without German sentences is called by its English ones.
+    assert!(result.content.contains("delete the last photo"), "{}", result.content);
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

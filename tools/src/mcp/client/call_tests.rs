@@ -81,6 +81,7 @@ async fn a_question_is_withdrawn_when_its_call_is_over() {
         ports: Ports { consent: wearer.clone(), ..World::usual().ports() },
         offered: Registry::new().snapshot("ada", None),
         conversation: Arc::default(),
+        language: None,
         caller: None,
         program: None,
         calls: None,

@@ -210,6 +210,7 @@ impl ServerHandler for Session {
                 cancel,
                 default_timeout: Duration::from_millis(CALL_MS_DEFAULT),
                 conversation: Arc::default(),
+                language: None,
                 session: None,
                 client: endpoint.who.class,
                 caller: Some(line.clone()),
