@@ -20,10 +20,11 @@ const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Notes that are not in the list of steps.
 const REMARKS: &str = "\
-`wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
-a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
-on for so long, also the rest of a speech that began before; what stops one takes a moment, which a `wait` in front
-gives it. `echo`, `room`, `noise`, `half-duplex` and `microphone` are as the options of the same names. `#` begins a remark.
+`wait-for` and `expect` look at everything since the last thing that the wearer did. Without `within` a step waits
+10 s. `idle` comes when the time for a follow-up after an answer is over (`hearing.follow_up_ms`, by default 30 s):
+`wait-for idle within 45s`. `expect silence` fails where anything sounds from now on for so long, also the rest of a
+speech that began before; what stops one takes a moment, which a `wait` in front gives it. `echo`,
+`room`, `noise`, `half-duplex` and `microphone` are as the options of the same names. `#` begins a remark.
 From the standard input (`-`) each step is run as soon as it is there, and one that fails does not end the rest.";
 
 /// Run a script of steps: what the wearer does, and what must be seen.
