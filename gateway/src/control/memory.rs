@@ -176,7 +176,9 @@ async fn conversations(store: &Store, user: &str) -> Result<Vec<Conversation>, S
 fn find(store: &Store, user: &str, id: u64) -> Result<Conversation, String> {
     check_name(user)?;
     let found = store.disk().conversation(user, id).map_err(words)?;
-    found.ok_or_else(|| format!("{user} has no conversation {id}; `lorgnette conversations list` shows them"))
+    found.ok_or_else(|| {
+        format!("{user} has no conversation {id}; `lorgnette conversations list --user {user}` shows them")
+    })
 }
 
 fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {

@@ -135,13 +135,13 @@ fn why(error: NotKept) -> String {
 }
 
 fn no_routine(user: &str, name: &str) -> String {
-    format!("{user} has no routine `{name}`; `lorgnette code routines` shows them")
+    format!("{user} has no routine `{name}`; `lorgnette code routines --user {user}` shows them")
 }
 
 fn find(routines: &Arc<StoredRoutines>, user: &str, id: u64) -> Result<Run, String> {
     let found = routines.runs.get(user, id).map_err(words)?;
     found.ok_or_else(|| {
-        format!("{user} has no run {id}; `lorgnette code runs` shows them, those of seven days are kept")
+        format!("{user} has no run {id}; `lorgnette code runs --user {user}` shows them, those of seven days are kept")
     })
 }
 

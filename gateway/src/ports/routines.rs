@@ -190,7 +190,7 @@ impl StoredRoutines {
         self.store.settled().await.map_err(failed)?;
         let Some(run) = self.runs.find(user, &keep.run).map_err(failed)? else {
             return refuse(match keep.run {
-                WhichRun::Number(id) => format!("there is no run {id}; `lorgnette code runs` shows them"),
+                WhichRun::Number(id) => format!("there is no run {id}; `lorgnette code runs --user {user}` shows them"),
                 WhichRun::Last { .. } => "no program ran in this conversation yet".to_owned(),
             });
         };
