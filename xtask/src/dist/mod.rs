@@ -16,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::debian;
 use crate::needs;
 use crate::places::Places;
 use crate::process::{self, Failure};
@@ -48,9 +49,13 @@ struct Made {
 /// Options: see [`USAGE`].
 pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
     let wanted = Wanted::parse(places, options)?;
+    // Before a build of many minutes.
+    if wanted.is_tried && !debian::may_install() {
+        return Err(Failure::new("--try needs Debian and root: it boots a container"));
+    }
     step("system packages", || {
         needs::require(&[&needs::BUILD, &needs::PACKAGE])?;
-        if wanted.is_tried { needs::require(&[&needs::TRIAL]) } else { Ok(()) }
+        if wanted.is_tried { needs::require(&[&needs::TRIAL, &needs::FETCH]) } else { Ok(()) }
     })?;
     if !wanted.is_built {
         step("build", || wanted.level.build(places))?;

@@ -9,7 +9,6 @@ use std::process::Command;
 
 use super::level::PROGRAMS;
 use super::{Made, deb, write};
-use crate::debian;
 use crate::gateway;
 use crate::interrupt;
 use crate::places::Places;
@@ -42,13 +41,11 @@ WantedBy=multi-user.target
 
 /// Packages a second version, makes the root, and boots it.
 pub(super) fn run(places: &Places, made: &Made) -> Result<(), Failure> {
-    if !debian::may_install() {
-        return Err(Failure::new("--try needs Debian and root: it boots a container"));
-    }
     let base = step("a clean Debian root", || root(places))?;
     let scratch = made.tree.with_file_name("try");
     remove(&scratch)?;
     let machine = scratch.join("root");
+    step("fetch models", || process::run(&mut models(places, made, "fetch")))?;
     step("fill the root", || fill(places, made, &base, &machine))?;
     interrupt::listen();
     let tried = step("try", || {
@@ -89,15 +86,20 @@ fn fill(places: &Places, made: &Made, base: &Path, machine: &Path) -> Result<(),
         fs::copy(from, inside.join(to)).map_err(Failure::at(from))?;
     }
     deb::build(places, made.level, &made.tree, "+upgrade", &inside.join("second.deb"))?;
-    let program = made.level.program(places, PROGRAMS[0]);
-    let mut export = Command::new(program);
-    process::run(export.args(["models", "export"]).arg(&inside).env("LORGNETTE_MODELS", &places.models))?;
+    process::run(models(places, made, "export").arg(&inside))?;
     let units = machine.join("etc/systemd/system");
     write(&units.join("lorgnette-try.service"), UNIT)?;
     let systemctl = |words: &[&str]| process::read(Command::new("systemctl").arg("--root").arg(machine).args(words));
     systemctl(&["enable", "lorgnette-try.service"])?;
     // A login prompt would take the console away from the script.
     systemctl(&["mask", "console-getty.service"]).map(drop)
+}
+
+/// A command of the program that was packaged, about the models of this checkout.
+fn models(places: &Places, made: &Made, command: &str) -> Command {
+    let mut program = Command::new(made.level.program(places, PROGRAMS[0]));
+    program.args(["models", command]).env("LORGNETTE_MODELS", &places.models);
+    program
 }
 
 fn remove(folder: &Path) -> Result<(), Failure> {
