@@ -40,8 +40,9 @@ usage: cargo xtask COMMAND
   heads             the heads of the shipped wake phrases, where they reach the aims (some 3 CPU
                     minutes each; a second run makes only those whose recipe has changed)
   bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
-  fuzz [TARGET...] [--minutes N [--jobs J]]
-                    list the parsers that are fuzzed, or run them (none named: all)
+  fuzz [[TARGET...] --minutes N [--jobs J]]
+                    list the parsers that are fuzzed, or run them (none named: all);
+                    TARGET --replay FILE: one input
   dist [--native | --dev] [--no-build] [--out FOLDER] [--try]
                     tarball, Debian package, licences, SBOM and checksums, in target/dist
                     (for x86-64-v3, this processor, or of the development build; --try: install it on
