@@ -256,7 +256,7 @@ async fn exchange(port: u16, request: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_endpoint_has_its_paths_and_answers_every_method() {
-    const NOTHING: &str = "nothing here; people open /try on this machine, glasses connect to /glasses\n";
+    const NOTHING: &str = "nothing here\n";
     const SOCKET: &str = "this path speaks WebSocket: /glasses as in PROTOCOL.md, /app-ws as in docs/apps-host.md\n";
     const NO_USER: &str = r#"{"error":"the path names no user","success":false}"#;
     const NO_SESSION: &str = r#"{"error":"no such session runs","success":false}"#;

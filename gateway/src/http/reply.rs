@@ -14,8 +14,7 @@ use crate::transport::places::WRONG_KEY_WAIT;
 pub(super) type Text = (StatusCode, &'static str);
 
 /// For every unknown path.
-pub(super) const NOTHING_HERE: Text =
-    (StatusCode::NOT_FOUND, "nothing here; people open /try on this machine, glasses connect to /glasses\n");
+pub(super) const NOTHING_HERE: Text = (StatusCode::NOT_FOUND, "nothing here\n");
 
 /// The answer to a wrong key: late, and the last one on its connection.
 pub(super) async fn to_wrong_key(answer: impl IntoResponse) -> Response {

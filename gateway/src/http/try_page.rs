@@ -56,6 +56,10 @@ const USER: &str = "wearer";
 /// Its name in the list of devices.
 const NAME: &str = "Browser";
 
+/// For other machines, and where the page is switched off.
+const NO_PAGE: Text =
+    (StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n");
+
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
@@ -216,7 +220,7 @@ pub(super) fn routes(page: Option<TryPage>, pairings: Arc<Pairings>, store: Stor
 /// Redirects from the root to the page.
 async fn lead(State(page): State<Page>, peer: Peer) -> Response {
     if !page.is_for(&peer) {
-        return NOTHING_HERE.into_response();
+        return NO_PAGE.into_response();
     }
     (StatusCode::SEE_OTHER, [(header::LOCATION, PATH)], "the page is at /try\n").into_response()
 }
@@ -224,8 +228,7 @@ async fn lead(State(page): State<Page>, peer: Peer) -> Response {
 /// Before all routes of the page: for other machines, and if it is switched off, the page does not exist.
 async fn guard(State(page): State<Page>, peer: Peer, request: Request, next: Next) -> Response {
     let mut response = if !page.is_for(&peer) {
-        let told = "nothing here; the page is for this machine only, with `listen.try_page = true`\n";
-        (StatusCode::NOT_FOUND, told).into_response()
+        NO_PAGE.into_response()
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
         (StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n").into_response()
     } else {

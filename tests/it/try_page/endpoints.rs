@@ -184,7 +184,8 @@ async fn switched_off_it_does_not_exist() {
     let fixture = fixture("try_page = false").await;
     let host = format!("127.0.0.1:{}", fixture.port);
     for path in ["/", "/try", "/try/", "/try/app.js", "/try/about.json"] {
-        assert_eq!(status(&get(fixture.port, path, &host).await), 404, "{path}");
+        let answer = get(fixture.port, path, &host).await;
+        assert!(status(&answer) == 404 && answer.contains("`listen.try_page = true`"), "{path}: {answer}");
     }
     let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: 1\r\n");
     let answer = pair(fixture.port, &host, &headers, KEY_DIGITS).await;
