@@ -11,6 +11,7 @@ use audio::{
     asr,
     models::{self as weights, Entry, Status},
 };
+use toml::Value;
 
 use crate::{
     capabilities::{Evaluator, Prepared as Capabilities},
@@ -232,6 +233,9 @@ fn woken(config: &Config) -> String {
     if config.hearing.wake.is_some() {
         return "sound, verified by text".to_owned();
     }
+    if config.written.get("hearing.wake").and_then(Value::as_str) == Some("text") {
+        return "text".to_owned();
+    }
     let folder = config.models_dir.join(wake::FOLDER);
     let phrases = &config.conversation.wake_phrases;
     let lacking: Vec<&str> =
@@ -261,4 +265,26 @@ fn hears(config: &Config) -> String {
     };
     let users = languages.users.iter().map(|(user, spoken)| format!("; of {user} {}", spoken.setting()));
     std::iter::once(usual.to_owned()).chain(users).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_that_are_not_wanted_are_not_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let heads = folder.path().join(wake::FOLDER);
+        std::fs::create_dir(&heads).unwrap();
+        std::fs::write(heads.join(wake::file_of("hey mentra")), "").unwrap();
+        let told = |wake: &str| {
+            let text = format!(
+                "models_dir = {:?}\n[hearing]\nwake_phrases = [\"hey mentra\", \"lantern\"]\nwake = \"{wake}\"\n",
+                folder.path()
+            );
+            woken(&config::check(&text, "x.toml").unwrap())
+        };
+        assert_eq!(told("auto"), "text: there is no head for lantern");
+        assert_eq!(told("text"), "text");
+    }
 }
