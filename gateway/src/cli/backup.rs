@@ -136,7 +136,11 @@ fn show(manifest: &Manifest) {
     let rows: Vec<String> = manifest.rows.iter().map(|(table, rows)| format!("{rows} {table}")).collect();
     println!("  records: {}", if rows.is_empty() { "none".to_owned() } else { rows.join(", ") });
     if manifest.damaged > 0 {
-        println!("  {} records of the store are damaged; `lorgnette check --store` lists them", manifest.damaged);
+        println!(
+            "  {} records of the store are damaged; `lorgnette check --store` lists them where the store is, with the gateway \
+             stopped",
+            manifest.damaged
+        );
     }
     println!(
         "  never in a backup: the configuration file and what it names in other places, models, the stored log, \

@@ -41,7 +41,9 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let model = match &config.hearing.second_model {
         Some(larger) if arguments.larger => larger,
         None if arguments.larger => {
-            bail!("there is no second model; `lorgnette models fetch whisper-base` brings them")
+            bail!(
+                "there is no second model: `lorgnette models fetch whisper-base` brings one, unless `second_model` is \"\""
+            )
         }
         _ => &config.hearing.model,
     };

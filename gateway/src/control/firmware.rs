@@ -79,7 +79,7 @@ pub(super) async fn carry_out(
         }
         FirmwareRequest::Pause { model } => {
             firmware.pause(&model).await.map_err(because)?;
-            Ok(done(format!("nothing is offered to {model} any more; `rollout` goes on")))
+            Ok(done(format!("nothing is offered to {model} any more; `lorgnette firmware rollout` offers it again")))
         }
         FirmwareRequest::Remove { model, version } => {
             firmware.remove(&model, &version).await.map_err(because)?;

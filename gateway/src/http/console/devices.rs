@@ -216,7 +216,7 @@ fn words(visit: &Visit, device: &Paired) -> Markup {
                              log that you did." }
                     button type="button" #words-button disabled { "Show words" }
                     div #words-note .notice.warn hidden {
-                        p { b { "You are reading what " (device.user) " says now. " } "It is shown here only, and kept nowhere. \
+                        p { b { "You are reading what " (device.user) " says now. " } "This page keeps none of it. \
                             Words from all glasses of " (device.user) " are shown, as far as they are recognised anyway." }
                     }
                     ol #words-list aria-live="polite" aria-label="Words" {}
