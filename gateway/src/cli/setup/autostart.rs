@@ -103,15 +103,20 @@ impl Systemd {
         Ok(format!("wrote {} and enabled it{stays}", path.display()))
     }
 
-    /// The unit that counts here, where it was not written by setting up.
-    fn foreign_unit(&self) -> Option<PathBuf> {
+    /// The unit that counts here, if there is one.
+    fn present_unit(&self) -> Option<PathBuf> {
         let own = self.units.join(UNIT);
-        let is_written_here = |unit: &Path| std::fs::read_to_string(unit).is_ok_and(|text| text.starts_with(MARK));
         match own.exists() {
-            true => Some(own).filter(|unit| !is_written_here(unit)),
+            true => Some(own),
             false => Some(self.packaged.join(UNIT)).filter(|unit| self.is_system && unit.is_file()),
         }
         .filter(|_| self.runs)
+    }
+
+    /// The same, where it was not written by setting up.
+    fn foreign_unit(&self) -> Option<PathBuf> {
+        let is_written_here = |unit: &Path| std::fs::read_to_string(unit).is_ok_and(|text| text.starts_with(MARK));
+        self.present_unit().filter(|unit| !is_written_here(unit))
     }
 
     /// The configuration that a unit names, or the last of the files that add to it.
@@ -122,8 +127,7 @@ impl Systemd {
         let texts = [unit.to_path_buf()].into_iter().chain(added).filter_map(|file| std::fs::read_to_string(file).ok());
         let named = |text: String| {
             let starts = text.lines().filter_map(|line| line.strip_prefix("ExecStart="));
-            let mut words =
-                starts.filter_map(|line| line.split_once("--config")?.1.split_whitespace().next().map(PathBuf::from));
+            let mut words = starts.filter_map(|line| first_word(line.split_once("--config")?.1));
             words.next_back()
         };
         texts.filter_map(named).next_back()
@@ -131,7 +135,7 @@ impl Systemd {
 
     /// Whether a unit is there already that starts the gateway with this configuration.
     pub(super) fn starts(&self, config: &Path) -> bool {
-        self.foreign_unit().is_some_and(|unit| self.configuration_of(&unit).as_deref() == Some(config))
+        self.present_unit().is_some_and(|unit| self.configuration_of(&unit).as_deref() == Some(config))
     }
 
     fn control(&self, arguments: &[&str]) -> Result<()> {
@@ -213,6 +217,21 @@ fn escaped(word: &str) -> Option<String> {
     Some(out + "\"")
 }
 
+/// The first word of what follows in a command line of a unit: bare, or as [`Systemd::unit`] writes it.
+fn first_word(line: &str) -> Option<PathBuf> {
+    let Some(quoted) = line.trim_start().strip_prefix('"') else {
+        return line.split_whitespace().next().map(PathBuf::from);
+    };
+    let (mut word, mut rest) = (String::new(), quoted.chars());
+    loop {
+        match rest.next()? {
+            '"' => return Some(word.replace("%%", "%").replace("$$", "$").into()),
+            '\\' => word.extend(rest.next()),
+            c => word.push(c),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -234,7 +253,9 @@ mod tests {
         for config in ["/old.toml", "/a b/50%.toml"] {
             let told = systemd.install(Path::new(config), &data).unwrap();
             assert!(told.contains("enabled it") && data.is_dir(), "{told}");
+            assert!(systemd.starts(Path::new(config)), "the next setup finds it");
         }
+        assert!(!systemd.starts(Path::new("/old.toml")));
         let unit = std::fs::read_to_string(folder.path().join("units/lorgnette.service")).unwrap();
         assert!(unit.contains("serve --config \"/a b/50%%.toml\"\n") && unit.contains("Type=notify"), "{unit}");
         let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
