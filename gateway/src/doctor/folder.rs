@@ -70,7 +70,11 @@ fn usage(folder: &Path, used_by: &Use, findings: &mut Findings) {
             }
             for problem in &status.problems {
                 let what = format!("{}: {}", problem.part, problem.why);
-                findings.fault("gateway", what, "docs/operate.md says what to do about each part; the gateway's log has more");
+                findings.fault(
+                    "gateway",
+                    what,
+                    "docs/operate.md says what to do about each part; the gateway's log has more",
+                );
             }
         }
         Use::Command(command) => findings.add(
