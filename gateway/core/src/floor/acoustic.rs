@@ -11,6 +11,7 @@ use super::{
     Activity, Event, Floor,
     lifecycle::{UTTERANCE_STALLED_MS, ask},
     named::InSound,
+    pace::Pace,
     utterance::{Closed, Open},
     worth,
 };
@@ -46,6 +47,7 @@ impl Floor {
         }
         if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
             passed.named.in_sound = from;
+            passed.pauses = Pace::default();
             passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
             ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Meant::Addressed, passed.named));
             return self.keep_closed(cx, activity, passed);
@@ -63,6 +65,7 @@ impl Floor {
         open.named.in_sound = from;
         open.unaddressed = false;
         // What was said before it is not part of what follows.
+        open.pauses = Pace::default();
         open.started_us = open.started_us.max(cx.now_us().saturating_sub(BEFORE_US));
         if from_us > open.began_us {
             cx.push(Output::MeasureFrom { utterance, from_us });

@@ -106,7 +106,11 @@ impl Floor {
                 .unwrap_or_default(),
             score: silence.score,
         };
-        let enough_ms = silence_ms(&cx.config, &self.pace, evidence);
+        let mut pace = self.pace.clone();
+        if is_meant {
+            pace.add(&open.pauses);
+        }
+        let enough_ms = silence_ms(&cx.config, &pace, evidence);
         let enough_us = u64::from(enough_ms) * 1_000;
         if silence.lasts_us(cx.now_us()) >= enough_us {
             if is_meant {

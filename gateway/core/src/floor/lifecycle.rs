@@ -62,7 +62,7 @@ impl Floor {
             }
             VoiceFact::Resumed { .. } => {
                 if let Some(silence) = open.silence {
-                    self.pace.went_on(u32::try_from(silence.silence_us / 1_000).unwrap_or(u32::MAX));
+                    open.pauses.went_on(u32::try_from(silence.silence_us / 1_000).unwrap_or(u32::MAX));
                 }
                 self.resume(cx, activity);
                 None
@@ -325,6 +325,7 @@ impl Floor {
             last_voice_us: open.last_voice_us,
             waited_us,
             decided_us: cx.now_us(),
+            pauses: open.pauses.clone(),
             text: String::new(),
             doubtful: speculative.as_ref().is_some_and(|it| it.is_doubtful(self.clarity.doubtful_below())),
             matched: None,
@@ -382,6 +383,9 @@ impl Floor {
             Some(rest) => Some(String::from(rest)),
             None => others.filter(|words| addressing::is_meant(cx, grounds, doubtful, words, closed.matched)),
         };
+        if request.is_some() && !origin.echo {
+            self.pace.add(&closed.pauses);
+        }
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));

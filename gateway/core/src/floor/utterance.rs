@@ -8,6 +8,7 @@ use super::{
     echo::Echo,
     named::Named,
     origin::{Grounds, Origin},
+    pace::Pace,
     partials::Partials,
     second_pass::SecondPass,
 };
@@ -58,6 +59,8 @@ pub(super) struct Open {
     pub(super) speculative: Option<Speculative>,
     /// The pause so far and when it was reported.
     pub(super) silence: Option<Silence>,
+    /// The pauses before it, after which the voice went on.
+    pub(super) pauses: Pace,
     /// Whether it made the assistant stop speaking.
     pub(super) interrupted: Interruption,
     pub(super) named: Named,
@@ -118,6 +121,8 @@ pub(super) struct Closed {
     /// The silence behind that voice when the end was decided.
     pub(super) waited_us: u64,
     pub(super) decided_us: u64,
+    /// The pauses within it.
+    pub(super) pauses: Pace,
     /// The first text, while a second pass may improve it.
     pub(super) text: String,
     /// Whether its words may be others than what was said.
@@ -164,6 +169,7 @@ impl Open {
             last_voice_us: at_us,
             speculative: None,
             silence: None,
+            pauses: Pace::default(),
             interrupted: Interruption::None,
             named: Named::default(),
             echo: Echo::default(),
