@@ -33,7 +33,7 @@ async fn check_names_the_line_and_the_remedy() {
     for (text, place, words) in [
         ("[limits]\n\nsessions = \"many\"\n", ":3:", "`limits.sessions`: invalid type"),
         ("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n", ":3:", "check --example"),
-        ("[hearing]\nsilence_ms = 1\n", ":2:", "between 250 and 3000"),
+        ("[hearing]\nsilence_ms = 1\n", ":2:", "between 250 and 2500"),
         ("[hearing]\n\nsilence_complete_ms = 900\n", ":3:", "it must be at most `hearing.silence_ms`, which is 600"),
         ("[listen]\nweb = \"nowhere\"\n", ":2:", "127.0.0.1:8460"),
         ("name = \n", ":1:", ""),

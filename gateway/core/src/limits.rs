@@ -5,6 +5,8 @@
 pub const UTTERANCES_PENDING_MAX: usize = 4;
 /// Characters of one utterance that are passed to a model: a minute of fast speech is about 1,200.
 pub const UTTERANCE_CHARS_MAX: usize = 4_000;
+/// Milliseconds of silence that end any utterance: after a longer one the wearer says something else.
+pub const SILENCE_MS_MAX: u32 = 2_500;
 /// Tool calls in one turn. More means that the model loops.
 pub const CALLS_PER_TURN_MAX: usize = 16;
 /// Milliseconds that a tool may take that declares no time-out of its own.

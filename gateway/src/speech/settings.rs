@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use audio::asr::{self, Spoken};
-use gateway_core::conversation;
+use gateway_core::{conversation, limits::SILENCE_MS_MAX};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -280,11 +280,13 @@ impl RawHearing {
         let mut ms = |value, key, range| problems.between(value, key, range);
         conversation.partial_interval_ms = ms(&self.partial_interval_ms, "hearing.partial_interval_ms", 50..=5_000);
         conversation.follow_up_ms = ms(&self.follow_up_ms, "hearing.follow_up_ms", 0..=300_000);
-        conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=3_000);
-        conversation.silence_command_ms = ms(&self.silence_command_ms, "hearing.silence_command_ms", 100..=3_000);
-        conversation.silence_complete_ms = ms(&self.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000);
-        let incomplete_ms = ms(incomplete.0, incomplete.1, 250..=5_000);
-        let trailing_ms = ms(trailing.0, trailing.1, 250..=5_000);
+        conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=SILENCE_MS_MAX);
+        conversation.silence_command_ms =
+            ms(&self.silence_command_ms, "hearing.silence_command_ms", 100..=SILENCE_MS_MAX);
+        conversation.silence_complete_ms =
+            ms(&self.silence_complete_ms, "hearing.silence_complete_ms", 250..=SILENCE_MS_MAX);
+        let incomplete_ms = ms(incomplete.0, incomplete.1, 250..=SILENCE_MS_MAX);
+        let trailing_ms = ms(trailing.0, trailing.1, 250..=SILENCE_MS_MAX);
         // Of two that contradict each other one is not written.
         (conversation.silence_incomplete_ms, conversation.silence_trailing_ms) = match is_written(incomplete.0) {
             true => (incomplete_ms, trailing_ms.max(incomplete_ms)),
@@ -444,6 +446,19 @@ mod tests {
         assert_eq!(wake, folder(), "its punctuation is in no file's name");
         let found = problems("[hearing]\nwake_heads = [\"/x/hey_mentra.onnx\"]\n");
         assert!(found[0].0 == 2 && found[0].1.contains("needs `hearing.wake = \"acoustic\"`"), "{found:?}");
+    }
+
+    #[test]
+    fn a_silence_that_no_turn_is_waited_for_is_refused() {
+        for key in ["command", "complete", "incomplete", "trailing"].map(|which| format!("silence_{which}_ms")) {
+            let found = problems(&format!("[hearing]\n{key} = 2501\n"));
+            let is_said = found.iter().any(|(line, what)| *line == 2 && what.contains("and 2500"));
+            assert!(is_said, "{key}: {found:?}");
+        }
+        let all =
+            "silence_command_ms = 2500\nsilence_complete_ms = 2500\nsilence_ms = 2500\nsilence_incomplete_ms = 2500";
+        let config = check(&format!("[hearing]\n{all}\n"), "x.toml").unwrap();
+        assert_eq!(config.conversation.silence_trailing_ms, 2_500);
     }
 
     #[test]

@@ -79,7 +79,7 @@ async fn a_client_in_python_speaks_a_turn_in_both_forms() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn glasses_that_let_the_talk_button_go_are_not_waited_for() {
-    const SILENCE_MS: u64 = 3_000;
+    const SILENCE_MS: u64 = 2_500;
     let _floor = floor().await;
     let python = tokio::task::spawn_blocking(|| cache::python("python", "requirements.txt")).await.expect("a Python");
     let keys = ["silence_ms", "silence_command_ms", "silence_complete_ms", "silence_incomplete_ms"];

@@ -13,7 +13,7 @@ use super::{
     talk::Talk,
     unfinished::{breaks_off, is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
 };
-use crate::{config::Config, context::Context, timers::Timer, vocab::CommandMatch};
+use crate::{config::Config, context::Context, limits::SILENCE_MS_MAX, timers::Timer, vocab::CommandMatch};
 
 /// Longest time between two reports of a pause, while the sound comes in time.
 const WINDOW_US_MAX: u64 = 40_000;
@@ -131,16 +131,14 @@ impl Floor {
 
 /// The silence, in milliseconds, that ends an utterance with this evidence.
 fn silence_ms(config: &Config, pace: &Pace, evidence: Evidence<'_>) -> u32 {
-    let Some(text) = evidence.text else {
-        return pace.at_least(config.silence_ms);
-    };
-    match completeness(text, evidence) {
+    let enough_ms = match evidence.text.map_or(Completeness::Unknown, |text| completeness(text, evidence)) {
         Completeness::TrailsOff => config.silence_trailing_ms,
         Completeness::Incomplete => config.silence_incomplete_ms,
         Completeness::Unknown => pace.at_least(config.silence_ms),
         Completeness::Sentence => pace.at_least(config.silence_complete_ms),
         Completeness::Closed => config.silence_command_ms,
-    }
+    };
+    enough_ms.min(SILENCE_MS_MAX)
 }
 
 fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
@@ -403,6 +401,29 @@ mod tests {
             ("Die Nummer ist 5 5 5.", 1_600),
         ] {
             assert_eq!(judged(Evidence { foreign: true, ..of(text) }), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_waited_for_beyond_the_longest_silence() {
+        let config = Config {
+            silence_ms: 3_000,
+            silence_complete_ms: 3_000,
+            silence_command_ms: 3_000,
+            silence_incomplete_ms: 5_000,
+            silence_trailing_ms: 5_000,
+            ..Config::default()
+        };
+        for (text, matched) in [
+            (None, None),
+            (Some("What time is it?"), Some(CommandMatch::Closed)),
+            (Some("Is it far?"), None),
+            (Some("set a timer for ten minutes"), None),
+            (Some("Set a timer."), Some(CommandMatch::Incomplete)),
+            (Some("Remind me to"), None),
+        ] {
+            let evidence = Evidence { text, matched, ..Evidence::default() };
+            assert_eq!(silence_ms(&config, &Pace::default(), evidence), SILENCE_MS_MAX, "{text:?}");
         }
     }
 
