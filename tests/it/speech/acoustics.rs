@@ -142,6 +142,23 @@ async fn half_duplex_glasses_hear_nothing_while_they_speak_and_everything_after_
     assert!(sound.contains("five minutes") || sound.contains("5 minutes"), "{sound}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_that_hear_themselves_hear_an_answer_right_behind_their_question() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let acoustics = Acoustics { echo: Some(echo()), ..Acoustics::default() };
+    let mut glasses = glasses(&world, "glasses", false, acoustics).await;
+    // A third of a second behind the question: less than what ends an utterance.
+    let mut answer = vec![0; 5_600];
+    answer.extend(voice::speak("Ten minutes.").await.expect("the voice"));
+    let question = asked(&mut glasses, "Hey Mentra, set a timer.").await;
+    let is_over = |event: &Event| matches!(event.seen, Seen::SpeechHeard { speech, .. } if speech == question);
+    until(&mut glasses, "the end of the question", is_over).await;
+    glasses.say_pcm("an answer", &answer, None).await.expect("said");
+    let caption = answered(&mut glasses).await;
+    assert!(caption.contains("ten minutes"), "{caption}");
+}
+
 /// What a microphone hears behind a clip, for the whole length of a noise.
 async fn noise_behind(clip: &[i16], noise: Noise) -> Vec<i16> {
     let ambience = Ambience::prepare(noise).await.expect("the voice");

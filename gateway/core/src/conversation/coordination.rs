@@ -172,8 +172,7 @@ impl Conversation {
         if !commands::has_words(&request) {
             return self.called(is_older);
         }
-        let is_over_speech = self.reply.is_speaking() || self.reply.is_set_aside();
-        if is_over_speech && !said.woken && !self.reply.asks() && said.listens {
+        if self.is_speaking() && !said.woken && !self.reply.asks() && said.listens {
             return;
         }
         let spoken = Spoken {
@@ -422,11 +421,15 @@ impl Conversation {
         self.is_busy() || self.reply.display.is_paging(&self.cx)
     }
 
+    /// Whether the assistant speaks, or has paused until it is known whether somebody interrupts it.
+    fn is_speaking(&self) -> bool {
+        self.reply.is_speaking() || self.reply.is_set_aside()
+    }
+
     pub(super) fn activity(&self) -> Activity {
-        let speaking = self.reply.is_speaking() || self.reply.is_set_aside();
         Activity {
             busy: self.is_busy(),
-            speaking,
+            speaking: self.is_speaking(),
             asked: self.approvals.standing().is_some(),
             held: self.agent.is_held(),
             spoken: if self.cx.echo_cancelled && !self.floor.hears_echo() {
@@ -453,6 +456,8 @@ impl Conversation {
         self.announce_next();
         self.ask_next();
         self.tell_of_microphone();
+        let is_speaking = self.is_speaking();
+        self.floor.note_speaking(&self.cx, is_speaking);
         if self.reply.take_began() {
             let activity = self.activity();
             self.floor.speech_began(&mut self.cx, &activity);

@@ -147,6 +147,11 @@ pub(super) fn others_words(activity: &Activity, text: &str) -> Option<String> {
     (is_known(activity) && own <= others && is_enough).then_some(said)
 }
 
+/// Whether nothing but the assistant's own words is in `text`.
+pub(super) fn repeats(activity: &Activity, text: &str) -> bool {
+    is_known(activity) && text.split_whitespace().all(|word| is_own(activity, word))
+}
+
 /// Whether the words of what is played are known: those of a recorded sound are not.
 fn is_known(activity: &Activity) -> bool {
     !activity.spoken.is_empty()

@@ -1,5 +1,5 @@
 //! Whether the voice of an utterance is the assistant's own, from the device's speaker: what follows from its likeness
-//! to the sound that is played.
+//! to the sound that is played, and, on glasses that hear themselves, from the time at which that sound ends.
 
 /// Likeness from which on one look tells an echo. These thresholds are judged by `cargo xtask bench echo`.
 const SAME: f32 = 0.75;
@@ -9,6 +9,13 @@ const LIKE: f32 = 0.6;
 const UNLIKE: f32 = 0.45;
 /// Looks in a row: a single one is sometimes wrong.
 const LOOKS: u8 = 2;
+
+/// How long behind the end of what is played a voice may be no more than its echo, in microseconds: glasses may tell of the end
+/// a little before it sounds, and a room goes on sounding. Whoever answers at once is not done by then.
+const TAIL_US: u64 = 400_000;
+/// How long behind that end the assistant's own words give no consent, in microseconds: glasses that report what they were sent, in
+/// place of what has sounded, tell of the end 600 ms too early.
+const OWN_WORDS_US: u64 = 800_000;
 
 /// What the looks at one utterance tell.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +42,54 @@ impl Echo {
     }
 }
 
+/// When the assistant is heard, by what the glasses report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OwnVoice {
+    is_heard: bool,
+    /// When it ended last, monotonic.
+    ended_us: Option<u64>,
+}
+
+impl OwnVoice {
+    pub(super) fn note(&mut self, is_heard: bool, now_us: u64) {
+        if core::mem::replace(&mut self.is_heard, is_heard) && !is_heard {
+            self.ended_us = Some(now_us);
+        }
+    }
+
+    /// Moves the end on by this time.
+    pub(super) fn delay(&mut self, by_us: u64) {
+        self.ended_us = self.ended_us.map(|ended_us| ended_us.saturating_add(by_us));
+    }
+
+    /// Whether it is over, and a voice that ended at this time, monotonic, may have been no more than its echo.
+    pub(super) fn covers(&self, voice_us: u64) -> bool {
+        !self.is_heard && self.ended_us.is_some_and(|ended_us| voice_us <= ended_us.saturating_add(TAIL_US))
+    }
+
+    /// Whether a voice that began at this time, monotonic, may have said the last of its words.
+    pub(super) fn may_go_on_until(&self, began_us: u64) -> bool {
+        self.ended_us.is_some_and(|ended_us| began_us <= ended_us.saturating_add(OWN_WORDS_US))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_voice_that_ends_with_the_assistants_or_soon_behind_it_may_be_its_echo() {
+        let mut own = OwnVoice::default();
+        assert!(!own.covers(0), "nothing was said");
+        own.note(true, 1_000_000);
+        assert!(!own.covers(1_100_000), "it goes on");
+        own.note(false, 3_000_000);
+        own.note(false, 9_000_000);
+        assert!(own.covers(2_900_000) && own.covers(3_400_000) && !own.covers(3_400_001));
+        assert!(own.may_go_on_until(3_800_000) && !own.may_go_on_until(3_800_001));
+        own.delay(2_000_000);
+        assert!(own.covers(5_400_000) && !own.covers(5_400_001));
+    }
 
     #[test]
     fn an_echo_is_plain_or_found_twice_before_it_counts_and_missed_twice_before_it_does_not() {

@@ -12,6 +12,7 @@ use super::{
     pace::Pace,
     talk::Talk,
     unfinished::{breaks_off, is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
+    utterance::{Open, Silence},
 };
 use crate::{config::Config, context::Context, limits::SILENCE_MS_MAX, timers::Timer, vocab::CommandMatch};
 
@@ -83,6 +84,10 @@ impl Floor {
             Talk::Free => {}
         }
         let silence = open.silence?;
+        // Whoever speaks next begins an utterance of his own.
+        if self.is_over_with_echo(cx, open, silence) {
+            return self.close(cx, activity);
+        }
         let text = open.speculative_text();
         let behind = text.and_then(|text| self.after_wake(open.named, text));
         // People who talk to one another are not waited for: what is said to the assistant next needs an utterance of its own.
@@ -126,6 +131,14 @@ impl Floor {
             cx.disarm(Timer::PauseOver);
         }
         None
+    }
+
+    /// Whether glasses that hear themselves have heard no more in the open utterance, whose pause this is, than what the
+    /// assistant said, which is over.
+    fn is_over_with_echo(&self, cx: &Context, open: &Open, silence: Silence) -> bool {
+        let is_echo = open.origin.echo && !cx.echo_cancelled;
+        let is_others = open.origin.background || open.is_interrupting() || open.named.is_likely();
+        is_echo && !is_others && self.own_voice.covers(silence.began_us())
     }
 }
 

@@ -306,10 +306,14 @@ impl Floor {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
+        let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
+        // Also a voice that began behind what the assistant said may be no more than the rest of it; whoever has called is heard.
+        let is_rest = |silence: Silence| self.own_voice.covers(silence.began_us());
+        let may_be_rest = !cx.echo_cancelled && open.origin.grounds != Grounds::Called;
+        open.origin.echo |= may_be_rest && open.silence.is_some_and(is_rest);
         if worth::is_translated(cx, &open) {
             cx.translate(open.id);
         }
-        let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
         let speculative = open.speculative.take().filter(|_| !open.voiced);
         let deadline_us = awaited::deadline_us(cx, speculative.as_ref().is_some_and(|speculative| speculative.begun));
         let mut closed = Closed {
@@ -394,12 +398,15 @@ impl Floor {
         let is_expected = matches!(grounds, Grounds::Called | Grounds::Asked);
         let doubtful = closed.doubtful && origin.over_speech && !origin.echo && !is_expected;
         let listens = barge_in::only_listens(whole, closed.matched, doubtful);
+        let is_own = !cx.echo_cancelled
+            && self.own_voice.may_go_on_until(closed.started_us)
+            && barge_in::repeats(activity, &text);
         let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
         caption::last(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Utterance {
             utterance: closed.id,
             woken: woken.is_some(),
-            echo: origin.echo,
+            echo: origin.echo || is_own,
             over_turn,
             cancels,
             listens,

@@ -46,6 +46,7 @@ impl Floor {
     pub(crate) fn handle_resumed(&mut self, cx: &mut Context, activity: &Activity, lost_us: u64) {
         self.deaf = false;
         self.delay_addressing(cx, lost_us);
+        self.own_voice.delay(lost_us);
         let Some(open) = &mut self.open else {
             return;
         };

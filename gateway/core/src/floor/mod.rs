@@ -31,6 +31,7 @@ pub(crate) use self::addressing::AskedAgain;
 use self::{
     addressing::{LastRequest, Question},
     clarity::Clarity,
+    echo::OwnVoice,
     link_loss::Missed,
     named::{InSound, Named},
     origin::{Grounds, Origin},
@@ -146,6 +147,7 @@ pub(crate) struct Floor {
     before_hold: Option<(u32, Origin)>,
     pace: Pace,
     clarity: Clarity,
+    own_voice: OwnVoice,
     /// The last voice over the assistant, if it had no words: the next one interrupts by its words only. It counts until
     /// words are heard, and no longer than for the present turn.
     wordless: Option<u32>,
@@ -176,6 +178,7 @@ impl Floor {
             before_hold: None,
             pace: Pace::default(),
             clarity: Clarity::default(),
+            own_voice: OwnVoice::default(),
             wordless: None,
             deaf: false,
             missed: None,
@@ -307,6 +310,11 @@ impl Floor {
             }
             self.watch_words(cx, activity);
         }
+    }
+
+    /// The assistant speaks, or does no longer: from then on no more than the rest of its echo is heard.
+    pub(crate) fn note_speaking(&mut self, cx: &Context, is_speaking: bool) {
+        self.own_voice.note(is_speaking, cx.now_us());
     }
 
     /// Apps begin or cease to follow speech word by word.

@@ -98,6 +98,11 @@ pub(super) struct Silence {
 }
 
 impl Silence {
+    /// When the voice before it ended, monotonic.
+    pub(super) fn began_us(self) -> u64 {
+        self.known_us.saturating_sub(self.silence_us)
+    }
+
     /// Length of the pause now, in microseconds, as far as is known.
     pub(super) fn lasts_us(self, now_us: u64) -> u64 {
         self.silence_us.saturating_add(now_us.saturating_sub(self.known_us).min(UNHEARD_US_MAX))
