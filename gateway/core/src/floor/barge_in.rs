@@ -128,11 +128,14 @@ pub(super) fn only_listens(text: &str, matched: Option<CommandMatch>, doubtful: 
     commands::is_backchannel(text) || (doubtful && is_short && !is_understood && !is_clear())
 }
 
-/// Whether `text`, which may contain the assistant's own words, ends in some that are not among them.
+/// Whether `text`, which may contain the assistant's own words, ends in some that are not among them, and that tell more than that
+/// somebody listens.
 fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
     let plain = commands::plain(text);
-    let others = plain.rsplit(' ').take_while(|word| !word.is_empty() && !is_own(activity, word));
-    is_known(activity) && others.take(OTHERS_WORDS_MIN).count() == OTHERS_WORDS_MIN
+    let is_others = |word: &&str| !word.is_empty() && !is_own(activity, word);
+    let mut others: Vec<&str> = plain.rsplit(' ').take_while(is_others).collect();
+    others.reverse();
+    is_known(activity) && others.len() >= OTHERS_WORDS_MIN && !commands::is_backchannel(&others.join(" "))
 }
 
 /// What somebody else says in `text`, which may begin with the assistant's own words: what follows behind these, if half of it or
