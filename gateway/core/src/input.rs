@@ -33,7 +33,7 @@ pub enum Input {
     LinkLost,
     /// The gateway was restarted, and the device goes on with what is left of its session. Follows `Connected`.
     Restarted(Remains),
-    /// The device is back, and has begun a new session: this one is not resumed.
+    /// This session is not resumed: the device has begun a new one, or has ended it.
     NotResumed,
     /// The device is back, and these packets before the first one that it sent were never received: lost on the way,
     /// late, or too old to be kept. `until_us`: the capture time of that first one, as of voice facts.
@@ -203,7 +203,7 @@ pub enum UserInput {
     DeviceJoined { device: String },
     /// It disconnected.
     DeviceLeft { device: String },
-    /// An answer was not heard to its end, and the device on which it was given did not come back.
+    /// An answer, or what else was to be told, was not heard to its end, and the device on which it was given did not come back.
     Undelivered { text: String },
     /// A device requests a turn; turns of one user are serialised.
     TurnRequested { device: String, turn: Turn },

@@ -64,7 +64,7 @@ pub enum Output {
     /// restart.
     QuestionOpen(Option<OpenQuestion>),
     /// The wearer was told what a restart has cut off, and is being asked again what waited for consent, or does not want
-    /// to be: after another restart it need not be told once more.
+    /// to be, or all of it is told elsewhere: after another restart it need not be told once more.
     RestartTold,
     /// Ask the user's machine for the turn; once more, for the same one, where the link was lost before it was granted.
     /// `request`: what the wearer wants; store it for a restart.
@@ -114,7 +114,8 @@ pub enum Output {
     /// The turn is over; `messages` hold what was said and what was heard: for the user's machine. Nothing of it is
     /// stored for a restart any more, its record is complete, and what a model still sends in it is discarded.
     TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
-    /// The glasses did not come back, and this answer was not heard to its end: for the user's machine.
+    /// The glasses did not come back, and the wearer has not heard this: an answer, or what else was to be told. For the user's
+    /// machine.
     Undelivered { text: String },
     /// A stage of the turn's latency record, in microseconds on the monotonic clock; capture time for `LastVoice`.
     Mark { turn: Turn, stage: Stage, at_us: u64 },

@@ -20,6 +20,10 @@ pub(crate) const RESTARTED: &str = "I was restarted before I was done. Please as
 pub(crate) const RESTARTED_IN_CALL: &str = "I was restarted before I was done.";
 /// The same, when the wearer was being asked for consent: the question follows.
 pub(crate) const RESTARTED_IN_QUESTION: &str = "I was restarted, so I have to ask you again.";
+/// In place of that question, where nobody is there to be asked.
+pub(crate) const QUESTION_LOST: &str = "A question to you was open. Please ask me again.";
+/// A request that waited for something else was not begun.
+pub(crate) const REQUEST_LOST: &str = "Something that you said before was not done. Please ask me again.";
 /// Before the titles of tools.
 pub(crate) const UNKNOWN_CALL: &str = "I don't know whether this was done";
 /// Before the titles of what a program had completed.

@@ -80,12 +80,12 @@ impl Conversation {
             return;
         }
         if self.agent.is_thinking() {
-            if let Some(text) = self.afterwards.pop_front() {
+            if let Some(text) = self.next_afterwards() {
                 let ended = self.reply.push_aside(&mut self.cx, &text, true);
                 self.ended(ended);
             }
         } else if !self.is_busy()
-            && let Some(text) = self.afterwards.pop_front()
+            && let Some(text) = self.next_afterwards()
         {
             self.aside(&text);
         }

@@ -449,6 +449,7 @@ impl Conversation {
         }
         self.settle_question();
         self.begin_waiting();
+        self.settle_telling();
         self.tell_afterwards();
         self.tell_translations();
         self.ask_again();

@@ -7,6 +7,7 @@ mod coordination;
 mod earcons;
 mod interruption;
 mod muting;
+mod owed;
 mod presence;
 mod repeated;
 mod stopping;
@@ -14,8 +15,9 @@ mod talk;
 mod translating;
 mod unkept;
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
+pub use self::owed::restart_told_elsewhere;
 pub use crate::{
     config::{BargeIn, Config, Earcons},
     display::Config as DisplayConfig,
@@ -57,13 +59,15 @@ pub struct Conversation {
     notices: Notices,
     microphone: Microphone,
     interpreter: Interpreter,
-    /// The wearer is still to be told what a restart has cut off, or to be asked again.
-    restart_untold: bool,
+    /// The wearer is still to be told what a restart has cut off, or to be asked again: what another device is told instead.
+    restart_untold: Option<String>,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     repeated: Repeated,
     /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
+    /// What of that is being said, by itself or beside an answer.
+    telling: Vec<String>,
     /// When the wearer was last told that a photo is lost, monotonic.
     photo_lost_us: Option<u64>,
     /// An announcement that the wearer spoke over, until it is known what was said.
@@ -99,10 +103,11 @@ impl Conversation {
             notices: Notices::default(),
             microphone: Microphone::default(),
             interpreter: Interpreter::default(),
-            restart_untold: false,
+            restart_untold: None,
             unanswered: None,
             repeated: Repeated::default(),
             afterwards: VecDeque::new(),
+            telling: Vec::new(),
             photo_lost_us: None,
             cut_notice: None,
             notice_only_read: false,

@@ -1,12 +1,11 @@
 //! The device's coming and going, and the end of everything.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{format, string::ToString, vec::Vec};
 
-use super::Conversation;
+use super::{
+    Conversation,
+    owed::{restart_told_elsewhere, unknown_told},
+};
 use crate::{
     agent::{history::Heard, phrases},
     approval,
@@ -14,7 +13,7 @@ use crate::{
     link::Link,
     output::{Chime, CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AppEvent, DeviceInfo, ListeningState, LostCall, LostTurn, Remains, SoundReport},
+    vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport},
 };
 
 impl Conversation {
@@ -111,13 +110,13 @@ impl Conversation {
         let Some(LostTurn { request, unknown, asked }) = remains.turn else {
             return question.into_iter().for_each(|question| self.expect_question_again(question, false));
         };
-        self.restart_untold = true;
-        let calls = unknown.iter().map(call_told).collect::<Vec<String>>().join(", ");
-        let unknown = (!unknown.is_empty()).then(|| format!("{}: {calls}.", phrases::UNKNOWN_CALL));
-        let told = match (asked.is_empty() && question.is_none(), &unknown) {
-            (true, None) => phrases::RESTARTED,
-            (true, Some(_)) => phrases::RESTARTED_IN_CALL,
-            (false, _) => phrases::RESTARTED_IN_QUESTION,
+        let asks = !asked.is_empty() || question.is_some();
+        self.restart_untold = Some(restart_told_elsewhere(&unknown, asks));
+        let unknown = unknown_told(&unknown);
+        let told = match (asks, &unknown) {
+            (false, None) => phrases::RESTARTED,
+            (false, Some(_)) => phrases::RESTARTED_IN_CALL,
+            (true, _) => phrases::RESTARTED_IN_QUESTION,
         };
         let text = unknown.map_or_else(|| told.to_string(), |unknown| format!("{told} {unknown}"));
         self.aside(&text);
@@ -132,8 +131,8 @@ impl Conversation {
     /// wearer, and what waited for consent is taken up, or not wanted any more.
     pub(super) fn settle_restart(&mut self) {
         let is_open = self.unanswered.is_some() || self.reply.purpose() == Some(&Purpose::Aside);
-        if self.restart_untold && !is_open {
-            self.restart_untold = false;
+        if self.restart_untold.is_some() && !is_open {
+            self.restart_untold = None;
             self.cx.push(Output::RestartTold);
         }
     }
@@ -182,33 +181,23 @@ impl Conversation {
         }
     }
 
-    /// Ends everything. An answer that a lost link has kept from the wearer is told elsewhere.
+    /// Ends everything. What a lost link has kept from the wearer is told elsewhere.
     fn give_up(&mut self) {
-        if matches!(self.link, Link::Lost { .. })
-            && let Some(text) = self.unheard()
-        {
-            self.cx.push(Output::Undelivered { text });
+        if matches!(self.link, Link::Lost { .. }) {
+            self.tell_elsewhere();
         }
         self.reset();
-    }
-
-    /// The answer that the wearer has not heard to its end, if there is one.
-    fn unheard(&self) -> Option<String> {
-        let answer = self.reply.unheard_answer()?;
-        match (answer.is_empty(), self.agent.is_thinking()) {
-            (true, true) => Some(phrases::CUT_OFF.to_string()),
-            (true, false) => None,
-            (false, true) => Some(format!("{answer} {}", phrases::CUT_OFF)),
-            (false, false) => Some(answer),
-        }
     }
 
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
         self.approvals.give_up(&mut self.cx);
         self.interpreter.end(&mut self.cx);
-        self.restart_untold = false;
+        self.restart_untold = None;
         self.unanswered = None;
+        self.telling.clear();
+        self.afterwards.clear();
+        self.forget_waiting();
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);
         self.floor.discard(&mut self.cx);
@@ -224,9 +213,4 @@ impl Conversation {
         debug_assert!(nothing.is_none(), "it was stopped");
         self.agent.abandon(&mut self.cx, heard, TurnOutcome::Interrupted);
     }
-}
-
-/// How a lost call is named to the wearer.
-fn call_told(LostCall { title, done }: &LostCall) -> String {
-    if done.is_empty() { title.clone() } else { format!("{title} ({}: {})", phrases::ALREADY_DONE, done.join(", ")) }
 }

@@ -39,7 +39,7 @@ impl Conversation {
     /// Whether a voice that began at this time, monotonic, is repeated, and what is going on is newer: a typed request, or the
     /// news of the restart.
     pub(super) fn is_older_than_reply(&self, began_us: u64) -> bool {
-        let tells_news = self.restart_untold && self.reply.purpose() == Some(&Purpose::Aside);
+        let tells_news = self.restart_untold.is_some() && self.reply.purpose() == Some(&Purpose::Aside);
         began_us < self.repeated.until_us && (self.agent.is_typed() || tells_news)
     }
 
@@ -107,6 +107,11 @@ impl Conversation {
             waiting.pop_front();
         }
         waiting.push_back((request, spoken));
+    }
+
+    /// Whether a request waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.repeated.waiting.is_empty()
     }
 
     /// The wearer wants nothing more of what waits.

@@ -32,6 +32,7 @@ impl Conversation {
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
         };
+        self.telling.clear();
         let is_question_dropped = why == Stop::Dismissed;
         match ended.purpose {
             Purpose::Answer => {
