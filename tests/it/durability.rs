@@ -286,7 +286,9 @@ async fn an_erasure_that_cannot_be_finished_keeps_out_its_user_and_nobody_else()
     let ann = || "ann".to_owned();
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;
-    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    text(&mut glasses, "take a note buy oat milk").await;
+    // To its end: nothing waits to be told to this user.
+    answered(&mut glasses).await;
     glasses.goodbye().await;
     let device = DeviceRecord {
         key: [7; 32],

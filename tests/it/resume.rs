@@ -342,8 +342,27 @@ async fn a_device_that_comes_back_too_late_gets_a_new_session() {
 async fn a_gateway_that_offers_no_resume_begins_anew() {
     let world = World::with("[limits]\nresume_s = 0\n").await;
     let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "what can you do").await;
+    until(&mut glasses, "sound", is_first_sound).await;
     cut(&mut glasses).await;
     assert!(!comes_back(&world, &mut glasses, "wss").await);
+    until(&mut glasses, "what was not heard", is_told_late).await;
+}
+
+/// Whether an answer is told that was not heard in the session before.
+fn is_told_late(event: &Event) -> bool {
+    matches!(&event.seen, Seen::SpeechStart { text, .. } if text.contains("did not reach you"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_a_goodbye_has_cut_off_is_told_in_the_next_session() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "what can you do").await;
+    until(&mut glasses, "sound", is_first_sound).await;
+    glasses.goodbye().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    until(&mut glasses, "what was not heard", is_told_late).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -203,6 +203,8 @@ async fn a_newcomer_talks_to_the_page() {
     assert_eq!(devices(), 1);
     let texts = "[...document.querySelectorAll('#transcript .bubble')].map((bubble) => bubble.textContent).join('|')";
     browser.until(&format!("/30 percent/.test({ANSWER})")).await;
+    // To its end: of an answer that is cut off the next session tells.
+    browser.until("glasses.dataset.playState === 'finished'").await;
     let said = browser.value(texts).await;
     open(&mut browser, &fixture).await;
     assert_eq!((browser.value(texts).await, devices()), (said, 1));

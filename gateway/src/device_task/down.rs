@@ -125,7 +125,7 @@ impl Session {
             Output::ApprovalSettled(settled) => self.approval_settled(settled)?,
             Output::TurnDone { turn, messages, outcome } => self.turn_done(turn, messages, outcome),
             Output::Mark { turn, stage, at_us } => self.turns.mark(turn, stage, at_us, self.ear.as_mut()),
-            Output::Undelivered { text } => self.tell_user(UserInput::Undelivered { text }),
+            Output::Undelivered { text } => self.undelivered(text),
             Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
             Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
                 let device = self.id.clone();

@@ -74,10 +74,13 @@ impl Session {
         }
     }
 
-    /// Ends what is in progress, with what was heard of it.
+    /// Ends what is in progress, with what was heard of it. The rest is told on the wearer's next device, however the session ends,
+    /// unless the gateway stops: then the next process tells of it. What was asked for on the control socket is not told on glasses.
     async fn finish(mut self: Box<Self>, reason: Option<(GoodbyeReason, String)>, link: Option<Link>) {
+        let is_stopping = matches!(reason, Some((GoodbyeReason::ShuttingDown, _)));
+        let is_told = self.link.is_glasses() && !is_stopping;
         self.input(Input::LinkLost);
-        self.input(Input::Shutdown);
+        self.input(if is_told { Input::NotResumed } else { Input::Shutdown });
         settle(&mut Running { session: &mut self, up: None });
         self.stored.end();
         self.leave().await;

@@ -31,6 +31,15 @@ impl Session {
         self.services.roster.turn(&self.id, self.number, self.turns.current().map(|turn| turn.id));
     }
 
+    /// Has what the wearer has not heard told on the next device. It goes to the task that the user has now, since that of this session
+    /// may have failed. Nothing is told of a user who was erased meanwhile.
+    pub(super) fn undelivered(&self, text: String) {
+        let (lease, users) = (self.user.lease.enter(), &self.services.users);
+        if lease.is_none() || !users.undelivered(&self.user.name, text) {
+            tracing::debug!(device = self.id, session = self.number, "what was not heard is told nowhere else");
+        }
+    }
+
     /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.
     pub(super) fn restart_told(&mut self) {
         self.stored.told();

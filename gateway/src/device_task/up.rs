@@ -51,16 +51,9 @@ impl Session {
 
     /// Ends the session at the request of the gateway or its operator.
     pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
-        match reason {
-            GoodbyeReason::ShuttingDown => {
-                self.stored.freeze();
-                self.input(Input::Shutdown);
-            }
-            GoodbyeReason::Replaced => {
-                self.input(Input::LinkLost);
-                self.input(Input::NotResumed);
-            }
-            _ => {}
+        if reason == GoodbyeReason::ShuttingDown {
+            self.stored.freeze();
+            self.input(Input::Shutdown);
         }
         self.close(reason, text.to_owned());
     }

@@ -169,6 +169,12 @@ impl Users {
         }
     }
 
+    /// Has this told on the user's next device. Starts the user's task where there is none; `false`: there can be none.
+    pub(crate) fn undelivered(&self, user: &str, text: String) -> bool {
+        let mailbox = self.mailbox(user);
+        mailbox.is_ok_and(|mailbox| mailbox.try_send(UserInput::Undelivered { text }.into()).is_ok())
+    }
+
     /// The number of a user's task, if it runs: the next one has another.
     pub(crate) fn number(&self, user: &str) -> Option<u64> {
         self.tasks().running.get(user).map(|running| running.number)
@@ -456,5 +462,25 @@ mod tests {
         }
         users.bar("ann");
         assert_eq!(users.down(), 0, "nothing is due to who is erased");
+    }
+
+    #[tokio::test]
+    async fn what_was_not_heard_is_kept_behind_a_panic_and_not_of_a_user_who_is_erased() {
+        let folder = tempfile::tempdir().unwrap();
+        let users = open(&folder);
+        let mailbox = users.mailbox("ann").unwrap();
+        mailbox.send(UserMessage::Panic).await.unwrap();
+        mailbox.closed().await;
+        assert!(users.undelivered("ann", "It is noon.".to_owned()));
+        let kept = async {
+            while users.store.disk().entries("ann").unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        kept.await;
+        let kind = ScheduleKind::Answer { text: "It is noon.".to_owned() };
+        assert_eq!(users.store.disk().entries("ann").unwrap()[0].kind, kind);
+        users.bar("ann");
+        assert!(!users.undelivered("ann", "It is noon.".to_owned()));
     }
 }
