@@ -366,6 +366,19 @@ async fn an_answer_that_a_goodbye_has_cut_off_is_told_in_the_next_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_a_stop_has_cut_off_is_told_to_glasses_that_begin_anew() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "what can you do").await;
+    until(&mut glasses, "sound", is_first_sound).await;
+    let world = world.again().await;
+    // Without their token, as behind a crash of their own.
+    let mut anew = world.glasses("wss", "glasses").await;
+    until(&mut anew, "what was cut off", is_told_late).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_still_stands_is_replaced_and_its_session_goes_on() {
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;

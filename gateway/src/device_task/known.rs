@@ -1,4 +1,5 @@
-//! What the tool of a call declares about itself, also where its glasses are yet to offer it after a restart.
+//! What is known of a tool by its name: its title, and what it declares about itself, also where its glasses are yet to offer it
+//! after a restart.
 
 use std::time::Duration;
 
@@ -12,6 +13,12 @@ use tools::registry::Registry;
 /// How long a call about which the wearer is asked again waits for its tool. The wearer is asked 4 s at least after the glasses have come
 /// back, so that they have 12 s to offer what they offered before: as long as they take over a poor link.
 const OFFERED_WITHIN: Duration = Duration::from_secs(8);
+
+/// A tool's title for the wearer; `device`: the one that it is offered on.
+pub(super) fn title(registry: &Registry, (user, device): (&str, Option<&str>), tool: &str) -> String {
+    let offered = registry.snapshot(user, device);
+    offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
+}
 
 /// What the tool of a call declares; `None`: there is no such tool.
 pub(super) fn declared(

@@ -41,6 +41,7 @@ mod turn_language;
 mod turn_records;
 mod turns;
 mod typed;
+pub(crate) mod untold;
 mod up;
 mod update;
 mod user;

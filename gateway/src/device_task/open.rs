@@ -8,7 +8,7 @@ use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::{Input, UserInput},
-    vocab::{LostCall, LostTurn, Remains},
+    vocab::{LostTurn, Remains},
 };
 use tokio::sync::mpsc;
 use tools::{in_flight::SessionLease, ports::DeviceStatus};
@@ -32,6 +32,7 @@ use super::{
     translations::Translations,
     turn_records::TurnRecords,
     typed::TypedRequest,
+    untold,
     update::Update,
     user::SessionUser,
 };
@@ -40,7 +41,6 @@ use crate::{
     clock,
     identity::{Admitted, Asked},
     mailbox::{self, Ending, Mailbox},
-    ports::intents::UnknownCall,
     recordings::About,
     roster::{Present, Via},
     speech::{
@@ -88,7 +88,7 @@ impl Session {
         let presence =
             enter(&services, &id, present, (app_feed::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
-        let restored = is_resumable.then(|| restored_of(&services, &hello, &record.user, &id)).flatten();
+        let restored = restored_of(&services, &hello, (&record.user, &id), (link.transport, is_resumable));
         services.assistant.preparer.prepare(&record.user, &id, &language);
         let mut session = Box::new(Self {
             update: Update::new(&id, &hello, &services.firmware),
@@ -179,15 +179,10 @@ impl Session {
 
     /// A turn of which the wearer is told. Until then it is kept for the process behind this one.
     fn cut_off(&mut self, RestoredTurn { request, unknown, asked }: RestoredTurn) -> LostTurn {
-        let calls = unknown.iter().map(|call| self.lost_call(call)).collect();
+        let of = (self.user.name.as_str(), Some(self.id.as_str()));
+        let calls = untold::lost_calls(&self.services.registry, of, &unknown);
         self.stored.cut_off(request.clone(), unknown);
         LostTurn { request, unknown: calls, asked: self.requests.ask_again(asked) }
-    }
-
-    /// A call of which the wearer is told that its outcome is unknown.
-    fn lost_call(&self, UnknownCall { tool, done, .. }: &UnknownCall) -> LostCall {
-        let done = done.iter().map(|tool| self.requests.title(tool)).collect();
-        LostCall { title: self.requests.title(tool), done }
     }
 }
 
@@ -206,9 +201,20 @@ fn driver_of(
     driver
 }
 
-/// What is left of the device's session after a restart, if it asks for that.
-fn restored_of(services: &Services, hello: &HelloOwned, user: &str, id: &str) -> Option<Restored> {
-    services.resumption.stored.take(id, user, hello.resume.as_ref()?)
+/// What is left of the device's session after a restart, if it asks for that. Where it begins anew, the turn that was under way is
+/// told all the same; of one on the control socket nothing is left.
+fn restored_of(
+    services: &Services,
+    hello: &HelloOwned,
+    (user, id): (&str, &str),
+    (transport, is_resumable): (Transport, bool),
+) -> Option<Restored> {
+    let resume = hello.resume.as_ref().filter(|_| is_resumable);
+    let restored = resume.and_then(|resume| services.resumption.stored.take(id, user, resume));
+    if restored.is_none() && transport.is_glasses {
+        untold::tell_left_of(services, user, id);
+    }
+    restored
 }
 
 /// The device's frames; `sent_us`: when it asked for the session, on its clock.

@@ -226,8 +226,7 @@ impl Requests {
 
     /// A tool's title for the wearer.
     pub(crate) fn title(&self, tool: &str) -> String {
-        let offered = self.executor.registry().snapshot(&self.user, Some(&self.device));
-        offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
+        known::title(self.executor.registry(), (self.user.as_str(), Some(self.device.as_str())), tool)
     }
 
     /// Whether the last request would now be offered other tools. If that is not known yet, the question returns as a

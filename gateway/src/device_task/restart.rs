@@ -402,3 +402,7 @@ mod tests;
 #[cfg(test)]
 #[path = "restart_row_tests.rs"]
 mod row_tests;
+
+#[cfg(test)]
+#[path = "restart_untold_tests.rs"]
+mod untold_tests;

@@ -43,6 +43,7 @@ impl Session {
     /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.
     pub(super) fn restart_told(&mut self) {
         self.stored.told();
+        self.services.resumption.stored.told(&self.id);
         self.give_up_asking();
     }
 

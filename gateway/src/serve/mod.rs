@@ -41,6 +41,7 @@ use crate::{
         prepare::Preparer,
         services::{Admission, Assistant, Engines, Resumption, Services, SessionTelemetry},
         settings::{Changeable, Current, SessionSettings},
+        untold,
     },
     discovery::Announcement,
     erasing::{Eraser, Forgets},
@@ -180,6 +181,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     tasks.push(spawn("threads", vital.clone().look_after_threads()));
     let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
     // Nothing depends on these.
+    tasks.push(spawn("untold", untold::tell_left(admin.services.clone(), stop.clone())));
     tasks.push(spawn("memory", memory::give_back(admin.services.roster.clone(), stop.clone())));
     tasks.extend(exporter.map(|exporter| spawn("otlp", exporter.run(stop.clone()))));
     tasks.extend(announcement.map(|announcement| spawn("discovery", announcement.keep_up(stop.clone()))));

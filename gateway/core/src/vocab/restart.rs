@@ -35,14 +35,14 @@ pub struct Remains {
     pub ear: Option<OpenEar>,
     /// The question that waited for its answer.
     pub question: Option<OpenQuestion>,
-    /// The turn that was under way. It is over.
+    /// The turn that was under way, or one whose calls were. It is over.
     pub turn: Option<LostTurn>,
 }
 
 /// A turn that ended with the process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LostTurn {
-    /// The wearer's request.
+    /// The wearer's request; empty if only calls were under way.
     pub request: String,
     /// Calls of which it is not known whether they did what they were to do.
     pub unknown: Vec<LostCall>,

@@ -17,7 +17,7 @@ use super::{Row, TOKEN_BYTES, ToldWake};
 use crate::{
     clock,
     ports::intents::{Left, UnknownCall},
-    store::{self, Kind, Store},
+    store::{self, Kind, Store, Write},
 };
 
 /// Devices of one user that are read: more than a user has, forgotten browsers included.
@@ -40,9 +40,10 @@ pub(crate) struct Restored {
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
 
-/// What is known of a turn that was cut off.
+/// What is known of a turn that was cut off, or of one that had ended before its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::device_task) struct RestoredTurn {
+    /// Empty: it had ended.
     pub(in crate::device_task) request: String,
     /// Calls of its user that were begun and whose outcome is unknown.
     pub(in crate::device_task) unknown: Vec<UnknownCall>,
@@ -74,6 +75,8 @@ struct Open {
     back: BTreeSet<String>,
     /// Devices, with their users, whose next session begins muted: no more than were paired.
     muted: BTreeSet<(String, String)>,
+    /// The time in which devices come back to their sessions is over, and what is left of them was handed out.
+    is_over: bool,
 }
 
 impl Row {
@@ -148,7 +151,7 @@ impl StoredSessions {
     /// What is left of the session that this device asks for.
     pub(in crate::device_task) fn take(&self, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
         let mut open = self.open();
-        if clock::mono_us() > self.until_us || open.back.contains(device) {
+        if self.left_us() == 0 || open.is_over || open.back.contains(device) {
             return None;
         }
         let number = number_of(&resume.token);
@@ -179,15 +182,66 @@ impl StoredSessions {
             addressed_us,
             stream_end_us,
             wake,
-            turn: request.map(|request| open.turn(device, user, request)),
+            turn: open.turn(device, user, request),
         })
+    }
+
+    /// What is left to be told to the user of this device, which begins a session that does not go on with its last one. It is left
+    /// for nobody any more.
+    pub(in crate::device_task) fn give_up(&self, device: &str, user: &str) -> Option<RestoredTurn> {
+        let mut open = self.open();
+        if open.is_over || open.back.contains(device) {
+            return None;
+        }
+        let row = open.sessions.get(device).filter(|(owner, _)| owner == user);
+        let request = row.and_then(|(_, row)| row.untold_request().cloned());
+        let left = open.turn(device, user, request);
+        open.told(device);
+        left
+    }
+
+    /// What was left of a turn of this device was told, on it or elsewhere.
+    pub(in crate::device_task) fn told(&self, device: &str) {
+        self.open().told(device);
+    }
+
+    /// For how long devices may still come back to their sessions, in microseconds.
+    pub(in crate::device_task) fn left_us(&self) -> u64 {
+        self.until_us.saturating_sub(clock::mono_us())
+    }
+
+    /// No device comes back any more: their sessions are over, also for the next process. What is left to be told, by user.
+    pub(in crate::device_task) fn expire(&self, store: &Store) -> BTreeMap<String, RestoredTurn> {
+        let mut open = self.open();
+        let muted = std::mem::take(&mut open.muted);
+        let Open { sessions, left, given, back, .. } =
+            std::mem::replace(&mut *open, Open { muted, is_over: true, ..Open::default() });
+        let Left { unknown, mut asked } = left;
+        let mut untold: BTreeMap<String, RestoredTurn> = BTreeMap::new();
+        for (device, (user, row)) in sessions {
+            // A session of this process has its row, or what it was given to tell.
+            if row.over || back.contains(&device) || given.contains_key(&device) {
+                continue;
+            }
+            if row.untold_request().is_some() {
+                let questions = asked.remove(&(user.clone(), device.clone())).unwrap_or_default();
+                untold.entry(user.clone()).or_default().asked.extend(questions);
+            }
+            let value = serde_json::to_vec(&row.of_one_over()).unwrap_or_default();
+            let row = Write::PutRow { kind: Kind::DeviceSessions, owner: user, key: device.into_bytes(), value };
+            drop(store.submit(row, |_| {}));
+        }
+        for (user, unknown) in unknown {
+            untold.entry(user).or_default().unknown = unknown;
+        }
+        untold
     }
 
     /// The device has the welcome of a session of this process, with which it goes on or begins anew.
     pub(in crate::device_task) fn welcome_arrived(&self, device: &str) {
         let mut open = self.open();
         open.given.remove(device);
-        if clock::mono_us() <= self.until_us {
+        if !open.is_over {
             open.back.insert(device.to_owned());
         }
     }
@@ -210,7 +264,7 @@ impl StoredSessions {
     /// This user was erased: no session goes on where it was.
     pub(crate) fn erase(&self, user: &str) {
         let mut open = self.open();
-        let Open { sessions, left, given, back, muted } = &mut *open;
+        let Open { sessions, left, given, back, muted, .. } = &mut *open;
         muted.retain(|(_, owner)| owner.as_str() != user);
         sessions.retain(|device, (owner, _)| {
             let stays = owner.as_str() != user;
@@ -230,15 +284,32 @@ impl StoredSessions {
 }
 
 impl Open {
-    /// A turn of this device that was cut off. The records of its questions stay until they are answered, or given up.
-    fn turn(&mut self, device: &str, user: &str, request: String) -> RestoredTurn {
+    /// What this device is to tell its user: that a turn with this request was cut off, and calls of which nobody knows what became
+    /// of them, also where no turn was. The records of its questions stay until they are answered, or given up.
+    fn turn(&mut self, device: &str, user: &str, request: Option<String>) -> Option<RestoredTurn> {
         if let Some(given) = self.given.get(device) {
-            return given.clone();
+            return Some(given.clone());
         }
-        let unknown = self.left.unknown.remove(user).unwrap_or_default();
-        let asked = self.left.asked.remove(&(user.to_owned(), device.to_owned())).unwrap_or_default();
-        let turn = RestoredTurn { request, unknown, asked };
+        let is_cut_off = |other: &String, row: &Row| row.untold_request().is_some() && !self.back.contains(other);
+        let mut others = self.sessions.iter().filter(|(other, (owner, _))| *other != device && owner == user);
+        // Who hears of a turn on another device hears of its calls there.
+        let is_elsewhere = request.is_none() && others.any(|(other, (_, row))| is_cut_off(other, row));
+        let unknown = if is_elsewhere { None } else { self.left.unknown.remove(user) };
+        let unknown = unknown.unwrap_or_default();
+        if request.is_none() && unknown.is_empty() {
+            return None;
+        }
+        let questions = (user.to_owned(), device.to_owned());
+        let asked = request.as_ref().and_then(|_| self.left.asked.remove(&questions)).unwrap_or_default();
+        let turn = RestoredTurn { request: request.unwrap_or_default(), unknown, asked };
         self.given.insert(device.to_owned(), turn.clone());
-        turn
+        Some(turn)
+    }
+
+    fn told(&mut self, device: &str) {
+        self.given.remove(device);
+        if let Some((_, row)) = self.sessions.get_mut(device) {
+            (row.turn, row.cut_off) = (false, None);
+        }
     }
 }
