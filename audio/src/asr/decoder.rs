@@ -81,7 +81,7 @@ impl Decoder {
         if pcm.len() > context::SAMPLES_MAX {
             return Err(Error::TooLong { seconds: audio_us.div_ceil(1_000_000) });
         }
-        if !self.engine.can(options) {
+        if !self.can(options) {
             return Err(Error::EnglishOnly);
         }
         if pcm.len() < context::SAMPLES_MIN {
@@ -93,6 +93,11 @@ impl Decoder {
         }
         let meter = self.engine.meter();
         meter.measure_unless(|error| matches!(error, Error::Cancelled), || self.decode(&samples, audio_us, options))
+    }
+
+    /// Whether its weights know how to decode like that.
+    pub(super) fn can(&self, options: &Options) -> bool {
+        self.engine.can(options)
     }
 
     fn decode(&mut self, samples: &[f32], audio_us: u64, options: &Options) -> Result<Transcription, Error> {

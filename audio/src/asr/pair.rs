@@ -44,4 +44,8 @@ impl Transcribe for Pair {
         };
         second.decoder.insert(decoder).transcribe(pcm, options)
     }
+
+    fn can(&self, options: &Options) -> bool {
+        self.engine.can(options) || self.second.as_ref().is_some_and(|second| second.engine.can(options))
+    }
 }

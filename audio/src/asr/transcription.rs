@@ -62,8 +62,8 @@ pub struct Options {
     pub translate: bool,
     /// Use the second model of a [`Pair`](super::Pair), if it has one.
     pub second_model: bool,
-    /// Decode on this machine, where another one is asked for all else: the text is a passing one, or is compared with that of
-    /// this machine's own models.
+    /// Decode on this machine if its weights know how to, where another one is asked for all else: the text is a passing one, or
+    /// is compared with that of this machine's own models.
     pub on_box: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,

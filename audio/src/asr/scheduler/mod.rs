@@ -130,11 +130,20 @@ pub enum Busy {
 pub trait Transcribe {
     /// See [`Decoder::transcribe`].
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error>;
+
+    /// Whether it knows how to: English weights write no other language, and do not translate.
+    fn can(&self, _options: &Options) -> bool {
+        true
+    }
 }
 
 impl Transcribe for Decoder {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
         Decoder::transcribe(self, pcm, options)
+    }
+
+    fn can(&self, options: &Options) -> bool {
+        Decoder::can(self, options)
     }
 }
 

@@ -74,7 +74,8 @@ impl<L> Recogniser<L> {
 impl<L: Transcribe> Transcribe for Recogniser<L> {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
         let remote = &self.remote;
-        let Some(local) = &mut self.local else {
+        // Weights that do not know the language are as good as none.
+        let Some(local) = self.local.as_mut().filter(|local| local.can(options)) else {
             // There is nobody else to ask, and it is asked for what was said only.
             if options.translate {
                 return Err(Error::Elsewhere("translations need weights of many languages on this machine".to_owned()));

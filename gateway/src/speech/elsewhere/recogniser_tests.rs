@@ -25,6 +25,19 @@ impl Transcribe for Local {
     }
 }
 
+/// Weights on this machine that know English only.
+struct English;
+
+impl Transcribe for English {
+    fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
+        Local(Ok("local")).transcribe(pcm, options)
+    }
+
+    fn can(&self, options: &Options) -> bool {
+        options.spoken.is_some_and(Spoken::is_english) && !options.translate
+    }
+}
+
 fn remote(order: Order, answers: Vec<Answer>, deadline: Duration) -> (Arc<RemoteRecogniser>, Receiver<Vec<u8>>) {
     let (server, requests) = serve(answers, deadline);
     let remote = RemoteRecogniser::new(&RecognitionServer { server, order }, Arc::default()).unwrap();
@@ -115,6 +128,26 @@ fn without_weights_here_everything_goes_there_every_time() {
     assert_eq!(text(recogniser.transcribe(&SPEECH, &options())), "remote");
     assert_eq!(text(recogniser.transcribe(&SPEECH, &Options { on_box: true, ..options() })), "again");
     assert_eq!(requests.try_iter().count(), 4);
+}
+
+#[test]
+fn a_language_that_the_weights_here_do_not_know_goes_there_as_without_any() {
+    for order in [Order::Instead, Order::Fallback] {
+        let refuses = Answer::Sends(503, "", Vec::new());
+        let (remote, requests) = remote(order, vec![says("Guten"), refuses, says("Guten Tag")], PATIENT);
+        let mut recogniser = Recogniser::new(Some(English), remote);
+        let mut passing = |language: &str| {
+            let on_box = Options { on_box: true, spoken: Spoken::of(language), ..options() };
+            text(recogniser.transcribe(&SPEECH, &on_box))
+        };
+        assert_eq!(passing("de"), "Guten");
+        assert!(passing("auto").contains("503"));
+        assert_eq!(passing("auto"), "Guten Tag", "it is asked every time");
+        assert_eq!(passing("en"), "local");
+        let translated = recogniser.transcribe(&SPEECH, &Options { translate: true, ..options() });
+        assert!(matches!(translated, Err(Error::Elsewhere(why)) if why.contains("translations")));
+        assert_eq!(requests.try_iter().count(), 3);
+    }
 }
 
 #[test]
