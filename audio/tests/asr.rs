@@ -157,6 +157,18 @@ fn what_the_first_weights_do_not_know_the_second_ones_decode() {
 }
 
 #[test]
+fn of_the_languages_that_may_be_spoken_the_likeliest_is_detected() {
+    let engine = multilingual();
+    let spanish_or_english = ["es", "en"].map(|code| Language::of(code).unwrap());
+    let detecting = Options { spoken: Some(Spoken::Detected), among: spanish_or_english.into(), ..Options::default() };
+    // Among all languages the first one is taken for Italian.
+    for (samples, expected) in [(spanish("please-try-again"), "es"), (goforward(), "en")] {
+        let heard = engine.decoder().unwrap().transcribe(samples.as_slice(), &detecting).unwrap();
+        assert_eq!(heard.language, Language::of(expected), "{heard:?}");
+    }
+}
+
+#[test]
 fn read_speech_has_few_errors_with_and_without_tiers() {
     let transcription = std::fs::read_to_string(speech(&format!("{POCKETSPHINX}/librivox/transcription"))).unwrap();
     let mut decoder = engine().decoder().unwrap();

@@ -106,7 +106,7 @@ impl Decoder {
         let duration_ms = audio_us / 1_000;
         let language = match options.spoken.unwrap_or(self.engine.shared.spoken) {
             Spoken::Is(language) => language,
-            Spoken::Detected => self.detect(samples)?,
+            Spoken::Detected => self.detect(samples, &options.among)?,
         };
         let with = |tails| How { options, language, tails };
         let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, with(Tails::Usual))?;
@@ -182,12 +182,13 @@ impl Decoder {
         Ok(self.read(tokens_max, &ellipsis))
     }
 
-    /// The language of the sound, by Whisper: the encoder runs once for it.
-    fn detect(&mut self, samples: &[f32]) -> Result<Language, Error> {
+    /// The language of the sound, by Whisper: the likeliest of these, or of all. The encoder runs once for it.
+    fn detect(&mut self, samples: &[f32], among: &[Language]) -> Result<Language, Error> {
         let threads = usize::from(self.engine.shared.config.threads.max(1));
         self.state.pcm_to_mel(samples, threads).map_err(inference)?;
-        let (id, _) = self.state.lang_detect(0, threads).map_err(inference)?;
-        Ok(Language::of_id(id).unwrap_or(Language::ENGLISH))
+        let (id, probabilities) = self.state.lang_detect(0, threads).map_err(inference)?;
+        let detected = Language::likeliest(among, &probabilities).or_else(|| Language::of_id(id));
+        Ok(detected.unwrap_or(Language::ENGLISH))
     }
 
     fn parameters_for(&mut self, language: Language) -> FullParams<'static, 'static> {

@@ -46,6 +46,15 @@ impl Language {
         whisper_rs::get_lang_str(id).map(|_| Self(id))
     }
 
+    /// The likeliest of these; `None`: there are none. `probabilities`: those of all languages, by whisper.cpp's numbers.
+    pub(super) fn likeliest(among: &[Self], probabilities: &[f32]) -> Option<Self> {
+        let of = |language: &Self| {
+            let probability = usize::try_from(language.0).ok().and_then(|id| probabilities.get(id));
+            probability.copied().unwrap_or_default()
+        };
+        among.iter().copied().max_by(|one, other| of(one).total_cmp(&of(other)))
+    }
+
     /// Its English name, such as "German".
     pub fn name(self) -> String {
         let name = whisper_rs::get_lang_str_full(self.0).unwrap_or("english");
@@ -96,6 +105,20 @@ impl Spoken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_languages_the_likeliest_is_taken() {
+        let [spanish, french, catalan] = ["es", "fr", "ca"].map(|code| Language::of(code).unwrap());
+        let mut probabilities = vec![0.0; 100];
+        for (language, probability) in [(catalan, 0.5), (spanish, 0.4), (french, 0.02), (Language::ENGLISH, 0.01)] {
+            probabilities[language.0 as usize] = probability;
+        }
+        let likeliest = |among: &[Language]| Language::likeliest(among, &probabilities);
+        assert_eq!(likeliest(&[Language::ENGLISH, french, spanish]), Some(spanish));
+        assert_eq!(likeliest(&[spanish, catalan]), Some(catalan));
+        assert_eq!(likeliest(&[]), None);
+        assert_eq!(Language::likeliest(&[french], &[]), Some(french));
+    }
 
     #[test]
     fn languages_are_known_by_their_codes() {

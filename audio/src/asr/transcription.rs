@@ -58,6 +58,8 @@ pub struct Options {
     pub context: Context,
     /// What is spoken; `None`: what is configured.
     pub spoken: Option<Spoken>,
+    /// Where that is to be detected: of which languages it is one; empty: of all.
+    pub among: Arc<[Language]>,
     /// Write what is said in English, whatever is spoken (Whisper's task "translate").
     pub translate: bool,
     /// Use the second model of a [`Pair`](super::Pair), if it has one.

@@ -6,11 +6,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use audio::asr::Spoken;
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
@@ -25,7 +26,8 @@ const OTHERS_BYTES_MAX: usize = 2 * 2 * 16_000;
 pub enum Event {
     /// Words in the language of this code, growing until `last`. Times in milliseconds since the gateway started.
     Transcript { utterance: Arc<str>, text: Arc<str>, language: &'static str, last: bool, start_ms: u64, end_ms: u64 },
-    /// The words of an utterance in English, and as they were said in the language of this code, where they are known.
+    /// The words of an utterance in English, and as they were said in the language of this code, where they are known. Which language
+    /// it is was guessed by the sound, unless only one may be spoken.
     Translation {
         utterance: Arc<str>,
         text: Arc<str>,
@@ -51,14 +53,14 @@ pub enum Event {
 }
 
 /// Events that are costly to make: they are made only while a listener wants them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Sound.
     pub audio: bool,
     /// Transcripts, word by word.
     pub words: bool,
-    /// Translations into English; their words are wanted as well.
-    pub translations: bool,
+    /// Translations into English: from these languages, or from whichever is detected. Their words are wanted as well.
+    pub translations: Vec<Spoken>,
 }
 
 /// One user's events.
@@ -68,7 +70,8 @@ pub struct Feed {
     events: OnceLock<broadcast::Sender<Event>>,
     audio_wanted: AtomicUsize,
     words_wanted: AtomicUsize,
-    translations_wanted: AtomicUsize,
+    /// Those of all listeners.
+    translations_wanted: Mutex<Vec<Spoken>>,
 }
 
 impl Feed {
@@ -89,16 +92,20 @@ impl Feed {
         self.words_wanted.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether any listener wants translations.
-    pub(crate) fn wants_translations(&self) -> bool {
-        self.translations_wanted.load(Ordering::Relaxed) > 0
+    /// From which languages listeners want translations; empty: they want none.
+    pub(crate) fn wants_translations(&self) -> Vec<Spoken> {
+        self.translations_wanted().clone()
+    }
+
+    fn translations_wanted(&self) -> MutexGuard<'_, Vec<Spoken>> {
+        self.translations_wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Subscribes from now on.
     pub fn listen(self: &Arc<Self>, wants: Wants) -> Listener {
         self.audio_wanted.fetch_add(wants.audio.into(), Ordering::Relaxed);
         self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
-        self.translations_wanted.fetch_add(wants.translations.into(), Ordering::Relaxed);
+        self.translations_wanted().extend_from_slice(&wants.translations);
         let events = self.events.get_or_init(|| broadcast::Sender::new(BEHIND_MAX)).subscribe();
         Listener { feed: self.clone(), events, wants, source: None }
     }
@@ -115,8 +122,8 @@ pub struct Listener {
 
 impl Listener {
     /// What it subscribed to.
-    pub fn wants(&self) -> Wants {
-        self.wants
+    pub fn wants(&self) -> &Wants {
+        &self.wants
     }
 
     /// The next event. Cancel safe.
@@ -156,7 +163,12 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.feed.audio_wanted.fetch_sub(self.wants.audio.into(), Ordering::Relaxed);
         self.feed.words_wanted.fetch_sub(self.wants.words.into(), Ordering::Relaxed);
-        self.feed.translations_wanted.fetch_sub(self.wants.translations.into(), Ordering::Relaxed);
+        let mut wanted = self.feed.translations_wanted();
+        for from in &self.wants.translations {
+            if let Some(index) = wanted.iter().position(|other| other == from) {
+                wanted.swap_remove(index);
+            }
+        }
     }
 }
 
@@ -182,7 +194,7 @@ mod tests {
         feed.tell(|| unreachable!("nobody listens"));
         let mut plain = feed.listen(Wants { words: true, ..Wants::default() });
         assert!(!feed.wants_audio() && feed.wants_words());
-        let mut hearing = feed.listen(Wants { audio: true, words: false, translations: false });
+        let mut hearing = feed.listen(Wants { audio: true, ..Wants::default() });
         assert!(feed.wants_audio());
         let sound = || Event::Audio { device: "d".into(), pcm: Bytes::from_static(b"ab") };
         feed.tell(sound);
@@ -214,6 +226,20 @@ mod tests {
         // The other one's count begins anew with each piece.
         assert_eq!(passed("two", 30).await, 11);
         assert_eq!((passed("one", 5).await, passed("two", 1).await), (0, 1));
+    }
+
+    #[test]
+    fn translations_are_wanted_from_the_languages_of_all_listeners() {
+        let feed = Arc::new(Feed::default());
+        let spanish = || Spoken::of("es").into_iter();
+        let listen = |from: Vec<Spoken>| feed.listen(Wants { translations: from, ..Wants::default() });
+        assert!(feed.wants_translations().is_empty());
+        let (first, second) = (listen(spanish().collect()), listen(spanish().chain([Spoken::Detected]).collect()));
+        assert_eq!(feed.wants_translations().len(), 3);
+        drop(second);
+        assert_eq!(feed.wants_translations(), spanish().collect::<Vec<_>>());
+        drop(first);
+        assert!(feed.wants_translations().is_empty());
     }
 
     #[tokio::test]

@@ -298,12 +298,12 @@ impl Session {
         self.settled_us = Some(clock::mono_us() + SETTLE_MS * 1_000);
         let feed = self.host.feeds.of(&self.user);
         let (any, wants) = (self.subscriptions.any(), self.subscriptions.wants());
+        let (package, listens) = (self.app.package.clone(), wants.words || wants.audio);
         if !any {
             self.listener = None;
-        } else if self.listener.as_ref().is_none_or(|listener| listener.wants() != wants) {
+        } else if self.listener.as_ref().is_none_or(|listener| *listener.wants() != wants) {
             self.listener = Some(feed.listen(wants));
         }
-        let (package, listens) = (self.app.package.clone(), wants.words || wants.audio);
         self.tell(AppsMessage::Listens { package, connection: self.connection, listens }).await;
         let now = clock::wall_ms();
         let mut told = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use audio::asr::Language;
+use audio::asr::{Language, Spoken};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -141,7 +141,6 @@ fn translation(wanted: &str, understood: Understood) -> Judged {
     let Some((source, target)) = wanted.split_once("-to-") else {
         return Judged::Unserved(format!("`{wanted}` does not name two languages, such as `es-ES-to-en-US`"));
     };
-    let from = Language::of(source);
     if Language::of(target) != Some(Language::ENGLISH) {
         return Judged::Unserved("this gateway translates into English only".to_owned());
     }
@@ -149,8 +148,16 @@ fn translation(wanted: &str, understood: Understood) -> Judged {
         let why = "the speech model of this gateway knows English only: its operator can run `lorgnette models fetch whisper-base`";
         return Judged::Unserved(why.to_owned());
     }
-    if from.is_none() && source != "all" {
-        return Judged::Unserved(format!("the speech model of this gateway does not understand `{source}`"));
+    let from = Language::of(source);
+    match from {
+        None if source != "all" => {
+            return Judged::Unserved(format!("the speech model of this gateway does not understand `{source}`"));
+        }
+        Some(from) if !understood.translates_from(from) => {
+            let why = "this gateway was told that another language is spoken (`hearing.language` in its settings)";
+            return Judged::Unserved(why.to_owned());
+        }
+        _ => {}
     }
     Judged::Served(Stream::Translation { from, source: source.to_owned(), target: target.to_owned() })
 }
@@ -251,24 +258,61 @@ impl Subscriptions {
         Wants {
             audio: has(|stream| *stream == Stream::Audio),
             words: has(|stream| matches!(stream, Stream::Transcription { .. } | Stream::Translation { .. })),
-            translations: has(|stream| matches!(stream, Stream::Translation { .. })),
+            translations: self.served.iter().filter_map(|(_, stream)| stream.translates()).collect(),
         }
     }
 
-    /// The data to send for an event: name of the stream and its data, for each matching subscription.
+    /// The data to send for an event: name of the stream and its data, for each subscription that fits it best.
     pub(crate) fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
-        self.served.iter().filter_map(|(name, stream)| Some((name.as_str(), data(stream, event)?))).collect()
+        let Some(best) = self.served.iter().filter_map(|(_, stream)| fit(stream, event)).max() else {
+            return Vec::new();
+        };
+        let served = self.served.iter().filter(|(_, stream)| fit(stream, event) == Some(best));
+        served.filter_map(|(name, stream)| Some((name.as_str(), data(stream, event)?))).collect()
+    }
+}
+
+impl Stream {
+    /// From which language it translates, if it does.
+    fn translates(&self) -> Option<Spoken> {
+        match self {
+            Self::Translation { from, .. } => Some(from.map_or(Spoken::Detected, Spoken::Is)),
+            _ => None,
+        }
+    }
+}
+
+/// How well an event fits a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// Its language is another one: it goes there if the app has no stream for it. A language that is detected is a guess, by which
+    /// no words may be lost.
+    Instead,
+    /// It is what the stream is for.
+    Full,
+}
+
+/// `None`: not at all.
+fn fit(stream: &Stream, event: &Event) -> Option<Fit> {
+    match (stream, event) {
+        (Stream::Transcription { language: wanted }, Event::Transcript { language, .. }) => {
+            wanted.as_deref().is_none_or(|wanted| is_of(wanted, language)).then_some(Fit::Full)
+        }
+        (Stream::Translation { from, .. }, Event::Translation { language, .. }) => match from {
+            Some(from) if from.code() != *language => {
+                // What is said in English needs no translation.
+                (*language != Language::ENGLISH.code()).then_some(Fit::Instead)
+            }
+            _ => Some(Fit::Full),
+        },
+        (_, Event::Transcript { .. } | Event::Translation { .. }) => None,
+        _ => Some(Fit::Full),
     }
 }
 
 /// A stream's data for an event; `None`: nothing.
 fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     let value = match (stream, event) {
-        (Stream::Transcription { language: wanted }, Event::Transcript { language, .. })
-            if wanted.as_deref().is_some_and(|wanted| !is_of(wanted, language)) =>
-        {
-            return None;
-        }
         (
             Stream::Transcription { language: wanted },
             Event::Transcript { utterance, text, language, last, start_ms, end_ms },
@@ -283,11 +327,6 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
             "duration": end_ms.saturating_sub(*start_ms),
             "provider": "lorgnette",
         }),
-        (Stream::Translation { from: Some(from), .. }, Event::Translation { language, .. })
-            if from.code() != *language =>
-        {
-            return None;
-        }
         (
             Stream::Translation { from, source, target },
             Event::Translation { utterance, text, original, language, start_ms, end_ms },
@@ -339,8 +378,6 @@ fn is_of(wanted: &str, code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use audio::asr::Spoken;
 
     use super::*;
 
@@ -501,13 +538,43 @@ mod tests {
     }
 
     #[test]
+    fn a_translation_from_a_language_that_no_stream_names_goes_to_those_that_there_are() {
+        let mut subscriptions = Subscriptions::default();
+        let mut told = |wanted: &[&str], language| {
+            assert_eq!(subscriptions.replace(names(wanted), &all(), MANY), Changed::default());
+            let (utterance, text) = ("u1".into(), "hello".into());
+            let event = Event::Translation { utterance, text, original: None, language, start_ms: 0, end_ms: 1 };
+            let out = subscriptions.of(&event).into_iter();
+            out.map(|(_, data)| data["transcribeLanguage"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        let (spanish, any) = ("translation:es-ES-to-en-US", "translation:all-to-en-US");
+        assert_eq!(told(&[spanish], "es"), ["es-ES"]);
+        assert_eq!(told(&[spanish, "VAD"], "ca"), ["es-ES"], "the detection is a guess");
+        assert_eq!(told(&[spanish, "translation:ca-ES-to-en-US"], "ca"), ["ca-ES"]);
+        assert_eq!(told(&[spanish, any], "ca"), ["ca"]);
+        assert!(told(&[spanish], "en").is_empty(), "there is nothing to translate");
+        assert_eq!(told(&[spanish, any], "en"), ["en"]);
+    }
+
+    #[test]
+    fn what_is_spoken_by_the_settings_is_what_is_translated() {
+        let told = |tag| {
+            let offer = Offer { understood: Understood { configured: Spoken::of(tag), ..MANY.understood }, ..MANY };
+            ["es", "fr", "all"]
+                .map(|from| matches!(judge(&format!("translation:{from}-to-en"), &all(), offer), Judged::Served(_)))
+        };
+        assert_eq!((told("fr"), told("en"), told("auto")), ([false, true, true], [true; 3], [true; 3]));
+    }
+
+    #[test]
     fn languages_are_served_as_the_weights_know_them() {
         let mut subscriptions = Subscriptions::default();
         let wanted = ["transcription:en-US", "transcription:es-ES", "transcription:auto", "translation:es-ES-to-en-US"];
         let all_to = "translation:all-to-en-GB";
         let of_two = names(&[&wanted[..], &[all_to]].concat());
         assert_eq!(subscriptions.replace(of_two, &all(), MANY), Changed::default());
-        assert!(subscriptions.wants().translations && subscriptions.wants().words);
+        let spanish = Spoken::of("es").expect("a language");
+        assert!(subscriptions.wants().translations == [spanish, Spoken::Detected] && subscriptions.wants().words);
         let spoken = |language| Event::Transcript {
             utterance: "u1".into(),
             text: Arc::from("hola"),

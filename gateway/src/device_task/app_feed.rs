@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use audio::asr::Language;
+use audio::asr::{Language, Spoken};
 use bytes::Bytes;
 use device_protocol::{
     ButtonAction, ButtonId, Buttons, DisplayKind, Gesture, Posture, Sensors,
@@ -53,9 +53,9 @@ struct Open {
     told: bool,
 }
 
-/// An utterance: its words, the code of their language, its start and end.
+/// An utterance: its words, if they were made out, the code of their language, its start and end.
 struct Ended {
-    text: Arc<str>,
+    text: Option<Arc<str>>,
     language: &'static str,
     start_ms: u64,
     end_ms: u64,
@@ -107,8 +107,8 @@ impl AppFeed {
         self.language = language.unwrap_or(self.own);
     }
 
-    /// Whether an app wants translations.
-    pub(super) fn wants_translations(&self) -> bool {
+    /// From which languages apps want translations; empty: they want none.
+    pub(super) fn wants_translations(&self) -> Vec<Spoken> {
         self.feed.wants_translations()
     }
 
@@ -129,7 +129,7 @@ impl AppFeed {
             utterance: self.name_of(utterance),
             text: text.into(),
             // Words that were decoded as those of another language are not what was said.
-            original: (heard == language).then_some(original),
+            original: original.filter(|_| heard == language),
             language,
             start_ms,
             end_ms,
@@ -195,16 +195,15 @@ impl AppFeed {
         open.told |= !text.is_empty();
         if last {
             self.open.remove(&utterance);
-        }
-        if text.is_empty() && !(last && told) {
-            return;
-        }
-        if last && !text.is_empty() {
             if self.ended.len() >= UTTERANCES_MAX {
                 self.ended.pop_first();
             }
-            let ended = Ended { text: text.into(), language: self.language, start_ms, end_ms };
-            self.ended.insert(utterance, ended);
+            // What is no words in the wearer's language may be some in another.
+            let words = (!text.is_empty()).then(|| text.into());
+            self.ended.insert(utterance, Ended { text: words, language: self.language, start_ms, end_ms });
+        }
+        if text.is_empty() && !(last && told) {
+            return;
         }
         self.feed.tell(|| Event::Transcript {
             language: self.language,
@@ -314,6 +313,28 @@ mod tests {
         assert_eq!(tell(main, ButtonAction::LongPress, 5_000), press("main", true));
         assert_eq!(tell(volume, ButtonAction::Press, 6_000), press("volume_up", false));
         assert_eq!(tell(main, ButtonAction::DoublePress, 7_000), []);
+    }
+
+    #[test]
+    fn what_is_translated_is_passed_on_whether_or_not_its_own_words_were_made_out() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, ("d", "s"), "", "es");
+        for (utterance, text) in [(1, "Hola"), (2, "")] {
+            feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });
+            feed.words(utterance, text, true);
+        }
+        for (utterance, language) in [(2, "es"), (1, "es"), (1, "es"), (3, "es")] {
+            feed.translated(utterance, "Hello", language);
+        }
+        let told = std::iter::from_fn(|| heard.next().now_or_never()).filter_map(|event| match event {
+            Event::Translation { utterance, original, .. } => {
+                Some((utterance.to_string(), original.as_deref().map(String::from)))
+            }
+            _ => None,
+        });
+        let expected = [("s-u2".to_owned(), None), ("s-u1".to_owned(), Some("Hola".to_owned()))];
+        assert_eq!(told.collect::<Vec<_>>(), expected, "each once");
     }
 
     #[tokio::test]

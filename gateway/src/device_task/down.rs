@@ -193,8 +193,10 @@ impl Session {
         text: &str,
     ) -> Result<(), LinkError> {
         self.app_feed.words(utterance, text, last);
-        if last && self.app_feed.wants_translations() {
-            self.translations.for_apps(utterance, self.ear.as_mut());
+        let wanted = if last { self.app_feed.wants_translations() } else { Vec::new() };
+        if !wanted.is_empty() {
+            let from = self.services.engines.languages.of(&self.user.name).translated_from(&wanted);
+            self.translations.for_apps(utterance, &from, self.ear.as_mut());
         }
         let transcript = message::Transcript {
             utterance,

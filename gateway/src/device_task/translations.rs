@@ -18,9 +18,10 @@ pub(super) struct Translations {
 }
 
 impl Translations {
-    /// Has an utterance that ended translated for the wearer. Returns what the core is told if that cannot be done.
+    /// Has an utterance that ended translated for the wearer, from whatever language. Returns what the core is told if that cannot
+    /// be done.
     pub(super) fn for_wearer(&mut self, utterance: u32, ear: Option<&mut Ear>) -> Option<Input> {
-        if self.begin(utterance, ear) {
+        if self.begin(utterance, &[], ear) {
             self.for_wearer.insert(utterance);
             return None;
         }
@@ -28,16 +29,16 @@ impl Translations {
         Some(Input::Translated { utterance, translation: None })
     }
 
-    /// The words of an utterance are told: apps want its translation as well.
-    pub(super) fn for_apps(&mut self, utterance: u32, ear: Option<&mut Ear>) {
+    /// The words of an utterance are told: apps want its translation as well, which is from one of these languages.
+    pub(super) fn for_apps(&mut self, utterance: u32, from: &[Language], ear: Option<&mut Ear>) {
         if !self.under_way.contains(&utterance) {
-            self.begin(utterance, ear);
+            self.begin(utterance, from, ear);
         }
     }
 
     /// Has an utterance that ended translated into English; `false`: its sound is not kept, or recognition has no time.
-    fn begin(&mut self, utterance: u32, ear: Option<&mut Ear>) -> bool {
-        let taken = ear.is_some_and(|ear| ear.translate(utterance));
+    fn begin(&mut self, utterance: u32, from: &[Language], ear: Option<&mut Ear>) -> bool {
+        let taken = ear.is_some_and(|ear| ear.translate(utterance, from));
         if taken {
             self.under_way.insert(utterance);
         }

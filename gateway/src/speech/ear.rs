@@ -10,7 +10,7 @@ mod wake;
 use std::sync::Arc;
 
 use audio::{
-    asr::{Scheduler, Spoken},
+    asr::{Language, Scheduler, Spoken},
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
@@ -357,9 +357,10 @@ impl Ear {
         by_wake.or_else(by_end).unwrap_or(0)
     }
 
-    /// Sends an utterance to translation into English; `false`: there is no sound of it, or recognition has no time for it.
-    pub(crate) fn translate(&mut self, utterance: u32) -> bool {
-        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance))
+    /// Sends an utterance to translation into English, from one of these languages, or from any where there are none; `false`: there
+    /// is no sound of it, or recognition has no time for it.
+    pub(crate) fn translate(&mut self, utterance: u32, from: &[Language]) -> bool {
+        self.decodes.translate(utterance, self.listener.utterance_pcm(utterance), from)
     }
 
     /// A decode has ended.

@@ -56,6 +56,36 @@ impl Understood {
         }
     }
 
+    /// Whether what is said in this language can be translated into English. Where the operator says that it is another one, it is
+    /// not; that it is English says nothing of those whose talk is translated.
+    pub fn translates_from(self, language: Language) -> bool {
+        self.translates && self.foreign().is_none_or(|only| only == language)
+    }
+
+    /// The languages of which an utterance may be that apps want translated from these; empty: any. It may always be English.
+    pub fn translated_from(self, wanted: &[Spoken]) -> Vec<Language> {
+        if let Some(only) = self.foreign() {
+            return vec![only];
+        }
+        let mut from = vec![Language::ENGLISH];
+        for wanted in wanted {
+            match *wanted {
+                Spoken::Detected => return Vec::new(),
+                Spoken::Is(language) if !from.contains(&language) => from.push(language),
+                Spoken::Is(_) => {}
+            }
+        }
+        from
+    }
+
+    /// The language other than English that the operator says is spoken.
+    fn foreign(self) -> Option<Language> {
+        match self.configured {
+            Some(Spoken::Is(only)) if only != Language::ENGLISH => Some(only),
+            _ => None,
+        }
+    }
+
     /// Whether this transcript changes the language in which a device is answered: to the one that was detected, or else back
     /// to the device's own.
     pub fn turns(self, kind: TranscriptKind, text: &str) -> bool {
@@ -102,6 +132,25 @@ mod tests {
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
         let turns = |understood: Understood| understood.turns(TranscriptKind::Final, "Ciao.");
         assert_eq!((turns(any), turns(french)), (true, false));
+    }
+
+    #[test]
+    fn what_is_translated_is_in_the_languages_that_are_wanted_or_in_the_configured_one() {
+        let any = Understood { own: None, configured: None, multilingual: true, translates: true };
+        let of = |understood: Understood, tags: &[&str]| {
+            let from = understood.translated_from(&tags.iter().map(|tag| is(tag)).collect::<Vec<_>>());
+            from.into_iter().map(Language::code).collect::<Vec<_>>()
+        };
+        let [english, french, auto] = ["en", "fr", "auto"].map(|tag| Understood { configured: Spoken::of(tag), ..any });
+        for understood in [any, english, auto] {
+            assert_eq!(of(understood, &["es", "es"]), ["en", "es"]);
+            assert_eq!(of(understood, &["es", "fr"]), ["en", "es", "fr"]);
+            assert!(of(understood, &["es", "auto"]).is_empty(), "it may be any");
+            assert!(understood.translates_from(is("es").language()));
+        }
+        assert_eq!(of(french, &["auto"]), ["fr"]);
+        assert!(french.translates_from(is("fr").language()) && !french.translates_from(is("es").language()));
+        assert!(!Understood { translates: false, ..any }.translates_from(is("es").language()));
     }
 
     #[test]

@@ -7,8 +7,12 @@ use std::path::PathBuf;
 
 use audio::models;
 use firmware_sim::Seen;
+use serde_json::json;
 
-use crate::world::{World, answered, floor, pause, text, until};
+use crate::{
+    apps::fake::Stage,
+    world::{World, answered, floor, pause, text, until},
+};
 
 /// A telephone prompt in Spanish. The English one of the same name: "You are currently the only person in this conference."
 const PROMPT: &str = "asterisk-core-sounds-es-g722/usr/share/asterisk/sounds/es_MX_f_Allison/conf-onlyperson.g722";
@@ -53,6 +57,24 @@ async fn talk_in_spanish_is_shown_in_english_until_it_is_enough() {
 
     text(&mut glasses, "stop translating").await;
     assert!(answered(&mut glasses).await.contains("no longer"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_gets_in_english_what_is_said_in_spanish() {
+    let _floor = floor().await;
+    let pcm = spanish();
+    let stage = Stage::on(World::with(&hearing()).await, |app| app).await;
+    let mut socket = stage.run().await;
+    let name = "translation:es-ES-to-en-US";
+    socket.subscribe(&[name]).await;
+    socket.settled_without("tpa_connection_error").await;
+    stage.glasses.say_pcm("Spanish", &pcm, None).await.expect("said");
+    pause(&stage.glasses).await;
+    // Of all languages it may be taken for Catalan.
+    let translated = socket.stream(name).await;
+    let data = &translated["data"];
+    assert!(data["text"].as_str().is_some_and(|text| text.contains("the only person in")), "{translated}");
+    assert_eq!((&data["transcribeLanguage"], &data["didTranslate"]), (&json!("es-ES"), &json!(true)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use audio::{
-    asr::{DecodeJob, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
+    asr::{DecodeJob, Language, Options, Priority, Report, SAMPLES_MAX, Scheduler, Spoken, Ticket},
     fair::Owner,
     frame::{RATE_HZ, us_to_samples},
     samples::Samples,
@@ -194,17 +194,18 @@ impl Decodes {
         }
     }
 
-    /// Sends an utterance to translation into English: from whatever language, by the model that knows it. What does not
-    /// find a place in the queue is not translated: `false`.
-    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>) -> bool {
+    /// Sends an utterance to translation into English: from one of these languages, or, if there are none, from any; by the model
+    /// that knows it. What does not find a place in the queue is not translated: `false`.
+    pub(super) fn translate(&mut self, utterance: u32, open: Option<&[i16]>, from: &[Language]) -> bool {
         let Some(pcm) = self.sound(utterance, open, 0) else {
             return false;
         };
         let mailbox = self.mailbox.clone();
+        let spoken = if let [only] = from { Spoken::Is(*only) } else { Spoken::Detected };
         let job = DecodeJob {
             pcm,
             begun: None,
-            options: Options { spoken: Some(Spoken::Detected), translate: true, ..Options::default() },
+            options: Options { spoken: Some(spoken), among: from.into(), translate: true, ..Options::default() },
             priority: Priority::SecondPass,
             patient: false,
             owner: self.owner,

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
 use TranscriptKind::{Final, Partial, SecondPass, Speculative, ThirdPass};
-use audio::asr::{self, Context, Error, Heard, Language, SchedulerConfig, Transcribe, Transcription};
+use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
 use tokio::sync::mpsc as tokio_mpsc;
 
 use super::*;
@@ -213,15 +213,34 @@ fn each_kind_is_decoded_in_its_own_way() {
 #[test]
 fn a_translation_is_decoded_once_more_from_any_language() {
     let mut bench = Bench::new();
-    assert!(!bench.decodes.translate(7, None), "there is no sound of it");
+    assert!(!bench.decodes.translate(7, None, &[]), "there is no sound of it");
     assert_eq!(bench.decodes.scheduler.load(), (0, 0));
     bench.decodes.keep(7, SOUND, 0);
-    assert!(bench.decodes.translate(7, None));
+    assert!(bench.decodes.translate(7, None, &[]));
     let (_, options) = bench.begun();
     assert!(options.translate && options.spoken == Some(Spoken::Detected) && options.wake_phrases.is_empty());
     bench.finish();
     let Some(DeviceMessage::Translated(translated)) = bench.messages.blocking_recv() else { panic!("a report") };
     assert!(translated.utterance == 7 && translated.report.result.is_ok());
+}
+
+#[test]
+fn a_translation_is_from_one_of_the_languages_that_it_may_be_from() {
+    let [spanish, french] = ["es", "fr"].map(|tag| Language::of(tag).expect("a language"));
+    let mut bench = Bench::new();
+    bench.decodes.keep(7, SOUND, 0);
+    for (from, expected) in [
+        (&[] as &[Language], Spoken::Detected),
+        (&[spanish][..], Spoken::Is(spanish)),
+        (&[Language::ENGLISH, spanish, french][..], Spoken::Detected),
+    ] {
+        assert!(bench.decodes.translate(7, None, from));
+        let (_, options) = bench.begun();
+        assert!(options.translate && options.spoken == Some(expected), "{from:?}");
+        assert_eq!(*options.among, *from);
+        bench.finish();
+        assert!(matches!(bench.messages.blocking_recv(), Some(DeviceMessage::Translated(_))));
+    }
 }
 
 #[test]
@@ -413,12 +432,12 @@ fn of_more_than_can_be_decoded_the_end_is() {
     }
     assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&long), 6));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX - 1, true));
-    assert!(bench.decodes.translate(7, Some(&long)));
+    assert!(bench.decodes.translate(7, Some(&long), &[]));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
     bench.decodes.keep(7, &long, 0);
     assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
-    assert!(bench.decodes.translate(7, None));
+    assert!(bench.decodes.translate(7, None, &[]));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
 }
 
@@ -426,7 +445,7 @@ fn of_more_than_can_be_decoded_the_end_is() {
 fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_words() {
     let mut bench = Bench::new();
     bench.decodes.keep(7, SOUND, 0);
-    assert!(bench.decodes.translate(7, None));
+    assert!(bench.decodes.translate(7, None, &[]));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
     bench.decodes.cancel(7, u16::MAX, &[]);
     assert!(!abort.load(Relaxed));
@@ -436,7 +455,7 @@ fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_w
     assert!(matches!(bench.messages.blocking_recv(), Some(DeviceMessage::Translated(_))));
 
     bench.decodes.keep(8, SOUND, 0);
-    assert!(bench.decodes.translate(8, None));
+    assert!(bench.decodes.translate(8, None, &[]));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
     let scheduler = bench.decodes.scheduler.clone();
     drop(bench.decodes);
