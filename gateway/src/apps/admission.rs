@@ -164,6 +164,7 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers:
     };
     let claim = Claim::read(&first, &headers).ok_or_else(malformed)?;
     let (app, user) = judge(host, &claim, &first).await?;
+    let spoken = glasses::spoken(host.tasks.snapshot(&user).glasses.values());
     let session = Session {
         host: host.clone(),
         user,
@@ -172,6 +173,7 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers:
         connection: host.next_connection(),
         resumed: claim.again,
         subscriptions: Subscriptions::default(),
+        spoken,
         settled_us: None,
         listener: None,
         out,

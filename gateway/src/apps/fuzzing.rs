@@ -11,13 +11,14 @@ use super::{
     bitmap::{self, PIXEL_BYTES_MAX},
     drawing::{self, Drawn, TEXT_CHARS_MAX},
     feed::Event,
+    offer::Offer,
     photo::{self, PhotoRequest},
     refusals,
     relay::Relay,
     requests::sound::track,
     speech::{Wanted, words_of},
     storage,
-    streams::{NAME_BYTES_MAX, Offer, SUBSCRIPTIONS_MAX, Subscriptions},
+    streams::{NAME_BYTES_MAX, SUBSCRIPTIONS_MAX, Subscriptions},
     wire::{self, FromApp, Subscription},
 };
 use crate::speech::language::Understood;
@@ -71,7 +72,7 @@ fn subscribe(subscriptions: Vec<Subscription>) {
             multilingual: permissions.is_empty(),
             translates: permissions.is_empty(),
         };
-        let offer = Offer { understood, located: permissions.is_empty() };
+        let offer = Offer { understood, spoken: &[], located: permissions.is_empty() };
         let changed = kept.replace(names.clone(), &permissions, offer);
         assert!(changed.denied.len() + changed.unserved.len() <= SUBSCRIPTIONS_MAX);
         assert!(kept.told().len() <= SUBSCRIPTIONS_MAX * (2 * NAME_BYTES_MAX + 128), "{}", kept.told());

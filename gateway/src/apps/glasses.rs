@@ -1,5 +1,6 @@
 //! Descriptions of glasses for apps.
 
+use audio::asr::Spoken;
 use serde_json::{Value, json};
 
 /// A pair of glasses, with the properties that apps ask for.
@@ -13,8 +14,8 @@ pub(crate) struct Glasses {
     pub pixels: Option<(u16, u16)>,
     /// Whether the display has colours.
     pub colour: bool,
-    /// Whether they have a microphone.
-    pub microphone: bool,
+    /// What is spoken to their microphone, if they have one.
+    pub microphone: Option<Spoken>,
     /// Sample rate of the speaker, if any.
     pub speaker_hz: Option<u32>,
     /// Whether they take photos.
@@ -30,7 +31,7 @@ impl Glasses {
     pub(crate) fn has(&self, hardware: &str) -> bool {
         match hardware.to_ascii_uppercase().as_str() {
             "DISPLAY" => self.display.is_some(),
-            "MICROPHONE" => self.microphone,
+            "MICROPHONE" => self.microphone.is_some(),
             "SPEAKER" => self.speaker_hz.is_some(),
             "CAMERA" => self.camera,
             "IMU" => self.imu,
@@ -64,8 +65,8 @@ impl Glasses {
             "modelName": self.model,
             "hasDisplay": self.display.is_some(),
             "display": display,
-            "hasMicrophone": self.microphone,
-            "microphone": self.microphone.then(|| json!({"count": 1, "hasVAD": true})),
+            "hasMicrophone": self.microphone.is_some(),
+            "microphone": self.microphone.map(|_| json!({"count": 1, "hasVAD": true})),
             "hasSpeaker": self.speaker_hz.is_some(),
             "speaker": self.speaker_hz.map(|_| json!({"count": 1, "isPrivate": true})),
             "hasCamera": self.camera,
@@ -85,6 +86,11 @@ impl Glasses {
 /// The description for apps if no glasses are connected.
 pub(crate) fn none() -> Value {
     Glasses { model: "None".to_owned(), ..Glasses::default() }.capabilities()
+}
+
+/// What is spoken to these glasses, as far as they hear.
+pub(crate) fn spoken<'a>(glasses: impl IntoIterator<Item = &'a Glasses>) -> Vec<Spoken> {
+    glasses.into_iter().filter_map(|one| one.microphone).collect()
 }
 
 /// The required hardware that none of these glasses has.
@@ -109,7 +115,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let eyes = Glasses { display: Some((40, 6)), ..Glasses::default() };
-        let ears = Glasses { microphone: true, camera: true, ..Glasses::default() };
+        let ears = Glasses { microphone: Spoken::of("en"), camera: true, ..Glasses::default() };
         let required = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(missing(&required(&["DISPLAY"]), &[&eyes]), None);
         assert_eq!(missing(&required(&["display", "CAMERA"]), &[&eyes]), Some("CAMERA"));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use audio::asr::Spoken;
 use gateway_core::{
     input::AppInput,
     vocab::{AppCard, AppConnection, AppEvent, AppState, AppStopReason},
@@ -70,6 +71,8 @@ pub(crate) enum ToApp {
     Json(Value),
     /// Send how a sound or a photo has ended.
     Heard(Heard),
+    /// What is spoken to the user's glasses that are there now: its streams are judged by that.
+    Spoken(Vec<Spoken>),
     /// Notify the app that it is stopped, and close.
     Close {
         /// Its stop handler has run, and must not run again.

@@ -1,10 +1,10 @@
 //! Mini-apps: installation, life cycle, sockets, input and drawings.
 //!
 //! The core decides about their life cycle (`gateway_core::app_life`); the formats are in `streams`, `drawing` and
-//! `app_settings` (plain functions). `tasks` has one task per user, which drives the life cycles and carries out their
-//! outputs; `message` is what it and the sockets are sent. `host` is the interface for the rest of the gateway,
-//! `admission` admits sockets, `socket` is one app's task, `storage` is what apps store, `user_settings` the values of
-//! their settings. `settings` is the section of the configuration.
+//! `app_settings` (plain functions); `offer` judges which streams they get. `tasks` has one task per user, which drives the
+//! life cycles and carries out their outputs; `message` is what it and the sockets are sent. `host` is the interface for
+//! the rest of the gateway, `admission` admits sockets, `socket` is one app's task, `storage` is what apps store,
+//! `user_settings` the values of their settings. `settings` is the section of the configuration.
 
 pub(crate) mod admission;
 mod app_settings;
@@ -17,6 +17,7 @@ pub(crate) mod glasses;
 pub mod host;
 pub(crate) mod installed;
 mod message;
+mod offer;
 mod order;
 mod photo;
 mod port;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use audio::asr::Spoken;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gateway_core::vocab::{AppConnection, AppState, ErrorCode};
@@ -25,30 +26,27 @@ use super::{
     order::Order,
     refusals,
     relay::Relay,
-    streams::{self, Offer, Subscriptions},
+    streams::Subscriptions,
     wire::{self, FromApp},
 };
 use crate::{clock, limits::Traffic, runtime::sleep_until, transport::websocket};
 
 /// The close code for an app that has already run its stop handler, from the private range.
 const STOP_WAS_HEARD: u16 = 4001;
-/// How long a subscription list must be unchanged before it is logged for the app's author, in milliseconds: each
-/// registered handler sends a new list.
-const SETTLE_MS: u64 = 500;
 /// How long sending one frame may take before the app counts as stalled, in milliseconds.
 const WRITE_MS_MAX: u64 = 5_000;
 /// Interval of pings, in milliseconds.
 const PING_MS: u64 = 10_000;
 /// Silence, pongs included, after which an app counts as gone, in milliseconds: two pings went unanswered.
 const SILENT_MS_MAX: u64 = 25_000;
-/// How long after connecting an app's empty subscription list is ignored as part of its start, in milliseconds.
-const EMPTY_IGNORED_MS: u64 = 8_000;
 /// Text frames handled per second: several times an animation of 30 drawings a second.
 const FRAMES_PER_S_MAX: u32 = 200;
 /// Bytes per second, of text and binary frames alike: the largest frame, and several times 30 bitmaps a second.
 pub(super) const TRAFFIC: Traffic = Traffic { frames_per_s_max: u32::MAX, bytes_per_s_max: 2 * 1024 * 1024 };
 /// Why an app has to dial again that was installed anew.
 const CHANGED: &str = "the app was installed anew";
+/// The frame to which refusals of streams belong that were granted before.
+const JUDGED_AGAIN: &str = r#"{"type":"subscription_update"}"#;
 /// Refusals remembered per connection: more than there are kinds of requests.
 const TOLD_MAX: usize = 128;
 
@@ -75,6 +73,8 @@ pub(super) struct Session {
     /// It continues a session whose socket was lost.
     pub(super) resumed: bool,
     pub(super) subscriptions: Subscriptions,
+    /// What is spoken to the user's glasses that are there.
+    pub(super) spoken: Vec<Spoken>,
     /// When its current subscription list counts as final.
     pub(super) settled_us: Option<u64>,
     pub(super) listener: Option<Listener>,
@@ -181,6 +181,10 @@ impl Session {
                     Some(ToApp::Json(message)) if self.sdk == SdkVersion::V1 && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
                     Some(ToApp::Heard(heard)) => self.tell_heard(ws, heard).await,
+                    Some(ToApp::Spoken(spoken)) => {
+                        let answers = self.judge_again(spoken).await;
+                        self.answer(ws, answers, JUDGED_AGAIN).await
+                    }
                     Some(ToApp::Close { heard }) => return End::Stopped { heard },
                     Some(ToApp::Drop) | None => return End::Dropped,
                 },
@@ -265,9 +269,14 @@ impl Session {
                 vec![wire::error("MALFORMED_MESSAGE", "the frame was not understood", clock::wall_ms())]
             }
         };
+        self.answer(ws, answers, text).await
+    }
+
+    /// Sends answers to a frame. Refusals are logged with it.
+    async fn answer(&mut self, ws: &mut Ws, answers: Vec<Value>, frame: &str) -> Result<(), Gone> {
         for answer in answers {
             if let Some((code, why)) = refusals::refused(&answer) {
-                self.log_once(&refusals::kind(text), code, why, refusals::shown(text));
+                self.log_once(&refusals::kind(frame), code, why, refusals::shown(frame));
             }
             send(ws, &answer).await?;
         }
@@ -285,40 +294,6 @@ impl Session {
     pub(super) async fn tell(&self, message: AppsMessage) {
         // If that has ended, the gateway is stopping, and this socket is notified as well.
         self.host.tasks.tell(&self.user, message).await;
-    }
-
-    /// Replaces the subscriptions; returns the messages to send.
-    pub(super) async fn subscribe(&mut self, names: Vec<String>) -> Vec<Value> {
-        let since_us = clock::mono_us().saturating_sub(self.joined_us);
-        if names.is_empty() && since_us < EMPTY_IGNORED_MS * 1_000 {
-            return Vec::new();
-        }
-        let offer = Offer { understood: self.host.languages.of(&self.user), located: self.host.location.is_some() };
-        let changed = self.subscriptions.replace(names, &self.app.permissions, offer);
-        self.settled_us = Some(clock::mono_us() + SETTLE_MS * 1_000);
-        let feed = self.host.feeds.of(&self.user);
-        let (any, wants) = (self.subscriptions.any(), self.subscriptions.wants());
-        let (package, listens) = (self.app.package.clone(), wants.words || wants.audio);
-        if !any {
-            self.listener = None;
-        } else if self.listener.as_ref().is_none_or(|listener| *listener.wants() != wants) {
-            self.listener = Some(feed.listen(wants));
-        }
-        self.tell(AppsMessage::Listens { package, connection: self.connection, listens }).await;
-        let now = clock::wall_ms();
-        let mut told = Vec::new();
-        if !changed.denied.is_empty() {
-            told.push(wire::permission_error(&changed.denied, now));
-        }
-        for (stream, why) in changed.unserved {
-            told.push(wire::error("STREAM_NOT_AVAILABLE", &format!("{stream}: {why}"), now));
-        }
-        // A constant location is sent on subscription.
-        if let Some(location) = self.host.location {
-            let place = |stream: &String| wire::data_stream(&self.name, stream, streams::place(location), now);
-            told.extend(changed.located.iter().map(place));
-        }
-        told
     }
 
     /// Logs the result of its last list.

@@ -2,165 +2,20 @@
 
 use std::mem;
 
-use audio::asr::{Language, Spoken};
+use audio::asr::Language;
 use serde_json::{Map, Value, json};
 
 use super::{
     feed::{Event, Wants},
+    offer::{Judged, Offer, Stream, judge},
     settings::Location,
     wire::Denied,
 };
-use crate::speech::language::Understood;
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 /// Bytes of a stream's name with its options.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
-
-/// A stream that the gateway provides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
-    /// Transcripts, under the app's name for the language.
-    Transcription {
-        /// As in the stream's name; `None`: any, as it is spoken.
-        language: Option<String>,
-    },
-    /// Translations into English.
-    Translation {
-        /// The language that is spoken; `None`: any.
-        from: Option<Language>,
-        /// The app's name for it.
-        source: String,
-        /// The app's name for English.
-        target: String,
-    },
-    /// Whether someone speaks.
-    Voice,
-    /// Sound, as binary frames.
-    Audio,
-    /// Button presses.
-    Button,
-    /// Touches; only one gesture if the name contains it.
-    Touch(Option<String>),
-    /// Movements of the head.
-    Head,
-    /// The glasses' battery.
-    Battery,
-    /// Connection of the glasses.
-    Connection,
-    /// Location of the wearer.
-    Location,
-}
-
-/// What this gateway can provide.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
-    /// Which languages the recogniser understands.
-    pub understood: Understood,
-    /// Whether the gateway's location is configured.
-    pub located: bool,
-}
-
-/// The result of one subscription.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    /// The app is sent its events.
-    Served(Stream),
-    /// A permission is missing.
-    Denied(&'static str),
-    /// The gateway does not provide it; with the reason as text.
-    Unserved(String),
-    /// Not a known stream: names of an app's own messages look like this. Ignored.
-    Unknown,
-}
-
-/// The answer to a request for the location if none is configured.
-pub(crate) const NO_PLACE: &str = "this gateway was not told where it stands (`apps.location` in its settings)";
-
-const MICROPHONE: &str = "MICROPHONE";
-
-/// Checks one name.
-pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer) -> Judged {
-    let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
-    let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
-    let allowed = |needed: &str| permissions.iter().any(|has| has == needed || has == "ALL");
-    let needed = match kind {
-        "transcription" | "translation" | "VAD" | "audio_chunk" => Some(MICROPHONE),
-        "location_update" | "location_stream" => Some("LOCATION"),
-        "calendar_event" => Some("CALENDAR"),
-        "phone_notification" | "phone_notification_dismissed" | "notification_dismissed" => Some("READ_NOTIFICATIONS"),
-        "photo_taken" | "photo_response" | "video" => Some("CAMERA"),
-        "rtmp_stream_status" | "stream_status" | "managed_stream_status" => Some("CAMERA"),
-        _ => None,
-    };
-    if let Some(needed) = needed.filter(|needed| !allowed(needed)) {
-        return Judged::Denied(needed);
-    }
-    match (kind, detail) {
-        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), offer.understood),
-        ("translation", detail) => translation(detail.unwrap_or_default(), offer.understood),
-        ("VAD", _) => Judged::Served(Stream::Voice),
-        ("audio_chunk", _) => Judged::Served(Stream::Audio),
-        ("button_press", _) => Judged::Served(Stream::Button),
-        ("touch_event", gesture) => Judged::Served(Stream::Touch(gesture.map(ToOwned::to_owned))),
-        ("head_position", _) => Judged::Served(Stream::Head),
-        ("glasses_battery_update", _) => Judged::Served(Stream::Battery),
-        ("glasses_connection_state", _) => Judged::Served(Stream::Connection),
-        ("video" | "rtmp_stream_status" | "stream_status" | "managed_stream_status", _) => {
-            Judged::Unserved("this gateway carries no video".to_owned())
-        }
-        ("location_update" | "location_stream", _) if offer.located => Judged::Served(Stream::Location),
-        ("location_update" | "location_stream" | "vps_coordinates", _) => Judged::Unserved(NO_PLACE.to_owned()),
-        ("photo_taken" | "photo_response", _) => {
-            Judged::Unserved("photos are delivered to the app that asked for them".to_owned())
-        }
-        (
-            "calendar_event"
-            | "phone_notification"
-            | "phone_notification_dismissed"
-            | "notification_dismissed"
-            | "phone_battery_update",
-            _,
-        ) => Judged::Unserved("no telephone is connected to this gateway".to_owned()),
-        _ => Judged::Unknown,
-    }
-}
-
-fn transcription(wanted: &str, understood: Understood) -> Judged {
-    if wanted == "auto" {
-        return Judged::Served(Stream::Transcription { language: None });
-    }
-    if !Language::of(wanted).is_some_and(|language| understood.hears(language)) {
-        return Judged::Unserved(format!("the speech model of this gateway does not understand `{wanted}`"));
-    }
-    Judged::Served(Stream::Transcription { language: Some(wanted.to_owned()) })
-}
-
-/// "es-ES-to-en-US", or "all-to-en-US".
-fn translation(wanted: &str, understood: Understood) -> Judged {
-    let Some((source, target)) = wanted.split_once("-to-") else {
-        return Judged::Unserved(format!("`{wanted}` does not name two languages, such as `es-ES-to-en-US`"));
-    };
-    if Language::of(target) != Some(Language::ENGLISH) {
-        return Judged::Unserved("this gateway translates into English only".to_owned());
-    }
-    if !understood.translates {
-        let why = "the speech model of this gateway knows English only: its operator can run `lorgnette models fetch whisper-base`";
-        return Judged::Unserved(why.to_owned());
-    }
-    let from = Language::of(source);
-    match from {
-        None if source != "all" => {
-            return Judged::Unserved(format!("the speech model of this gateway does not understand `{source}`"));
-        }
-        Some(from) if !understood.translates_from(from) => {
-            let why = "this gateway was told that another language is spoken (`hearing.language` in its settings)";
-            return Judged::Unserved(why.to_owned());
-        }
-        _ => {}
-    }
-    Judged::Served(Stream::Translation { from, source: source.to_owned(), target: target.to_owned() })
-}
 
 /// A location in the apps' format.
 pub(crate) fn place(location: Location) -> Map<String, Value> {
@@ -177,6 +32,8 @@ pub(crate) fn place(location: Location) -> Map<String, Value> {
 /// A connection's subscriptions.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
+    /// The present list, as it came.
+    names: Vec<String>,
     served: Vec<(String, Stream)>,
     /// Refused streams of the present list, with reasons.
     refused: Vec<(String, String)>,
@@ -197,11 +54,17 @@ pub(crate) struct Changed {
 
 impl Subscriptions {
     /// Replaces the list.
-    pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer) -> Changed {
+    pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
+        self.names = names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX).collect();
+        self.judge_again(permissions, offer)
+    }
+
+    /// Judges the same list by what can be provided now.
+    pub(crate) fn judge_again(&mut self, permissions: &[String], offer: Offer<'_>) -> Changed {
         let before = mem::take(&mut self.served);
         self.refused.clear();
         let mut changed = Changed::default();
-        for name in names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX) {
+        for name in self.names.iter().cloned() {
             let judged = judge(&name, permissions, offer);
             let why = match &judged {
                 Judged::Served(_) => None,
@@ -272,21 +135,11 @@ impl Subscriptions {
     }
 }
 
-impl Stream {
-    /// From which language it translates, if it does.
-    fn translates(&self) -> Option<Spoken> {
-        match self {
-            Self::Translation { from, .. } => Some(from.map_or(Spoken::Detected, Spoken::Is)),
-            _ => None,
-        }
-    }
-}
-
 /// How well an event fits a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    /// Its language is another one: it goes there if the app has no stream for it. A language that is detected is a guess, by which
-    /// no words may be lost.
+    /// Its language is another one: it goes there if the app has no stream for it. The SDK's default is no choice, and a language that
+    /// is detected is a guess: no words may be lost by them.
     Instead,
     /// It is what the stream is for.
     Full,
@@ -295,9 +148,10 @@ enum Fit {
 /// `None`: not at all.
 fn fit(stream: &Stream, event: &Event) -> Option<Fit> {
     match (stream, event) {
-        (Stream::Transcription { language: wanted }, Event::Transcript { language, .. }) => {
-            wanted.as_deref().is_none_or(|wanted| is_of(wanted, language)).then_some(Fit::Full)
-        }
+        (Stream::Transcription { language: wanted, is_default }, Event::Transcript { language, .. }) => match wanted {
+            Some(wanted) if !is_of(wanted, language) => is_default.then_some(Fit::Instead),
+            _ => Some(Fit::Full),
+        },
         (Stream::Translation { from, .. }, Event::Translation { language, .. }) => match from {
             Some(from) if from.code() != *language => {
                 // What is said in English needs no translation.
@@ -314,7 +168,7 @@ fn fit(stream: &Stream, event: &Event) -> Option<Fit> {
 fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     let value = match (stream, event) {
         (
-            Stream::Transcription { language: wanted },
+            Stream::Transcription { language: wanted, .. },
             Event::Transcript { utterance, text, language, last, start_ms, end_ms },
         ) => json!({
             "type": "transcription",
@@ -322,6 +176,7 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
             "isFinal": last,
             "utteranceId": utterance,
             "transcribeLanguage": wanted.as_deref().unwrap_or(language),
+            "detectedLanguage": language,
             "startTime": start_ms,
             "endTime": end_ms,
             "duration": end_ms.saturating_sub(*start_ms),
@@ -379,16 +234,18 @@ fn is_of(wanted: &str, code: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
+    use audio::asr::Spoken;
 
-    const OFFER: Offer = Offer {
+    use super::*;
+    use crate::speech::language::Understood;
+
+    const OFFER: Offer<'static> = Offer {
         understood: Understood { own: None, configured: None, multilingual: false, translates: false },
+        spoken: &[],
         located: false,
     };
-    const MANY: Offer = Offer {
-        understood: Understood { own: None, configured: None, multilingual: true, translates: true },
-        located: false,
-    };
+    const MANY: Offer<'static> =
+        Offer { understood: Understood { own: None, configured: None, multilingual: true, translates: true }, ..OFFER };
 
     fn all() -> Vec<String> {
         vec!["ALL".to_owned()]
@@ -537,6 +394,87 @@ mod tests {
         assert_eq!(replace(names(&["location_stream"])), of(&[]));
     }
 
+    /// Words in the language of this code.
+    fn words(language: &'static str) -> Event {
+        let (utterance, text) = ("u1".into(), "...".into());
+        Event::Transcript { utterance, text, language, last: true, start_ms: 0, end_ms: 1 }
+    }
+
+    fn spoken(tags: &[&str]) -> Vec<Spoken> {
+        tags.iter().filter_map(|tag| Spoken::of(tag)).collect()
+    }
+
+    #[test]
+    fn what_is_granted_is_delivered_from_the_glasses_that_are_there() {
+        let list =
+            ["transcription:en-GB", "transcription:es-ES", "transcription:es-MX?hints=ca", "transcription:fr-FR"];
+        for (tags, expected) in [
+            (vec!["en"], vec![0]),
+            (vec!["es", "es"], vec![1, 2]),
+            (vec!["en", "fr"], vec![0, 3]),
+            (vec!["de"], vec![]),
+        ] {
+            let mut subscriptions = Subscriptions::default();
+            let offer = Offer { spoken: &spoken(&tags), ..MANY };
+            let changed = subscriptions.replace(names(&list), &all(), offer);
+            assert_eq!(changed.unserved.len(), list.len() - expected.len(), "{tags:?}: {changed:?}");
+            for index in expected {
+                let is_delivered = |tag: &&str| {
+                    let event = words(Language::of(tag).expect("a language").code());
+                    subscriptions.of(&event).iter().any(|(name, _)| *name == list[index])
+                };
+                assert!(tags.iter().any(is_delivered), "{tags:?}: {} is granted, and gets nothing", list[index]);
+            }
+        }
+    }
+
+    #[test]
+    fn streams_are_judged_again_when_other_glasses_are_there() {
+        let mut subscriptions = Subscriptions::default();
+        let refused = |changed: Changed| changed.unserved.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let wanted = ["transcription:es-ES", "transcription:fr-FR", "VAD"];
+        let english = Offer { spoken: &spoken(&["en"]), ..MANY };
+        assert_eq!(refused(subscriptions.replace(names(&wanted), &all(), english)), wanted[..2]);
+        assert!(subscriptions.told().starts_with("granted: VAD; refused: transcription:es-ES (this user's glasses"));
+        assert!(subscriptions.of(&words("es")).is_empty());
+        let mut judged = |tags: &[&str]| {
+            let changed = subscriptions.judge_again(&all(), Offer { spoken: &spoken(tags), ..MANY });
+            (refused(changed), subscriptions.of(&words("es")).len())
+        };
+        assert_eq!(judged(&["en", "es"]), (vec![], 1));
+        assert_eq!(judged(&["en"]), (vec![], 0), "each is told once");
+        assert_eq!(judged(&["auto"]), (vec![], 1));
+        // Spanish glasses may come.
+        assert_eq!(judged(&[]), (vec![], 1));
+    }
+
+    #[test]
+    fn the_sdks_default_gets_what_no_other_stream_is_for() {
+        let only_english = "transcription:en-US?no-language-identification=true";
+        let told = |wanted: &[&str], tags: &[&str]| {
+            let mut subscriptions = Subscriptions::default();
+            let offer = Offer { spoken: &spoken(tags), ..MANY };
+            let refused = subscriptions.replace(names(wanted), &all(), offer).unserved.len();
+            let event = words("de");
+            let of = |data: &Map<String, Value>, field: &str| data[field].as_str().unwrap_or_default().to_owned();
+            let out = subscriptions.of(&event).into_iter().map(|(name, data)| {
+                assert_eq!(of(&data, "detectedLanguage"), "de");
+                format!("{name} in {}", of(&data, "transcribeLanguage"))
+            });
+            (refused, out.collect::<Vec<_>>().join(", "))
+        };
+        for default in ["transcription:en-US", "transcription:en-US?hints=en%2Cja", "transcription"] {
+            assert_eq!(told(&[default], &["de"]), (0, format!("{default} in en-US")));
+            assert_eq!(
+                told(&[default, "transcription:de-DE"], &["de"]),
+                (0, "transcription:de-DE in de-DE".to_owned())
+            );
+            assert_eq!(told(&[default, "transcription:auto"], &["auto"]), (0, "transcription:auto in de".to_owned()));
+        }
+        assert_eq!(told(&[only_english], &["de"]), (1, String::new()), "it gets nothing, and is told so");
+        assert_eq!(told(&[only_english], &["auto"]), (0, String::new()));
+    }
+
     #[test]
     fn a_translation_from_a_language_that_no_stream_names_goes_to_those_that_there_are() {
         let mut subscriptions = Subscriptions::default();
@@ -575,19 +513,11 @@ mod tests {
         assert_eq!(subscriptions.replace(of_two, &all(), MANY), Changed::default());
         let spanish = Spoken::of("es").expect("a language");
         assert!(subscriptions.wants().translations == [spanish, Spoken::Detected] && subscriptions.wants().words);
-        let spoken = |language| Event::Transcript {
-            utterance: "u1".into(),
-            text: Arc::from("hola"),
-            language,
-            last: true,
-            start_ms: 0,
-            end_ms: 1,
-        };
         let told = |event: &Event| {
             let out = subscriptions.of(event);
             out.into_iter().map(|(name, data)| (name.to_owned(), data)).collect::<Vec<_>>()
         };
-        let out = told(&spoken("es"));
+        let out = told(&words("es"));
         assert_eq!(out.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [wanted[1], wanted[2]]);
         assert_eq!((&out[0].1["transcribeLanguage"], &out[1].1["transcribeLanguage"]), (&json!("es-ES"), &json!("es")));
         let translated = |language| Event::Translation {
@@ -611,6 +541,10 @@ mod tests {
             understood: Understood { configured: Language::of("fr").map(Spoken::Is), ..MANY.understood },
             ..MANY
         };
-        assert!(matches!(judge("transcription:en-US", &all(), french), Judged::Unserved(_)));
+        for (name, served) in
+            [("transcription:en-GB", false), ("transcription:en-US", true), ("transcription:fr", true)]
+        {
+            assert_eq!(matches!(judge(name, &all(), french), Judged::Served(_)), served, "{name}");
+        }
     }
 }

@@ -61,8 +61,8 @@ struct Ended {
     end_ms: u64,
 }
 
-/// What apps are told about these glasses.
-pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses {
+/// What apps are told about these glasses, to which this is spoken.
+pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed, spoken: Spoken) -> Glasses {
     let has = &hello.capabilities;
     let screen = &has.display;
     let drawn = screen.kind != DisplayKind::None;
@@ -71,7 +71,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
         display: drawn.then_some((screen.columns, screen.rows)),
         pixels: (drawn && screen.width_px > 0 && screen.height_px > 0).then_some((screen.width_px, screen.height_px)),
         colour: screen.colour_bits > 1,
-        microphone: formats.up.is_some(),
+        microphone: formats.up.map(|_| spoken),
         speaker_hz: formats.down.map(|(_, rate_hz)| rate_hz),
         camera: has.sensors.contains(Sensors::CAMERA),
         imu: has.sensors.contains(Sensors::HEAD_POSITION),

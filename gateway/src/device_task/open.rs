@@ -85,8 +85,8 @@ impl Session {
             via: Via::new(link.transport, link.peer, received_us),
         };
         let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
-        let presence =
-            enter(&services, &id, present, (app_feed::glasses(&hello, &formats), feed.clone(), user.clone())).await?;
+        let glasses = app_feed::glasses(&hello, &formats, spoken);
+        let presence = enter(&services, &id, present, (glasses, feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = restored_of(&services, &hello, (&record.user, &id), (link.transport, is_resumable));
         services.assistant.preparer.prepare(&record.user, &id, &language);

@@ -48,12 +48,20 @@ impl Understood {
         self.configured.unwrap_or(Spoken::Is(own))
     }
 
-    /// Whether this language is understood, by devices that speak it.
-    pub fn hears(self, language: Language) -> bool {
-        match self.configured {
-            Some(Spoken::Is(only)) => only == language,
-            Some(Spoken::Detected) | None => self.multilingual || language == Language::ENGLISH,
-        }
+    /// Whether words of this language are heard, by one of the devices to which these are spoken. As long as there are none, some
+    /// may come to which it is.
+    pub fn hears(self, language: Language, spoken: &[Spoken]) -> bool {
+        let is_it = |spoken: &Spoken| [Spoken::Is(language), Spoken::Detected].contains(spoken);
+        let is_spoken = match self.configured {
+            Some(configured) => is_it(&configured),
+            None => spoken.is_empty() || spoken.iter().any(is_it),
+        };
+        is_spoken && self.knows(language)
+    }
+
+    /// Whether the recogniser understands this language.
+    pub fn knows(self, language: Language) -> bool {
+        self.multilingual || language == Language::ENGLISH
     }
 
     /// Whether what is said in this language can be translated into English. Where the operator says that it is another one, it is
@@ -132,6 +140,24 @@ mod tests {
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
         let turns = |understood: Understood| understood.turns(TranscriptKind::Final, "Ciao.");
         assert_eq!((turns(any), turns(french)), (true, false));
+    }
+
+    #[test]
+    fn a_language_is_heard_by_devices_to_which_it_is_spoken() {
+        let many = Understood { own: None, configured: None, multilingual: true, translates: true };
+        let english = Understood { multilingual: false, translates: false, ..many };
+        let spanish = is("es").language();
+        for (spoken, heard) in [
+            (vec![], true),
+            (vec![is("en")], false),
+            (vec![is("en"), is("es")], true),
+            (vec![is("de"), Spoken::Detected], true),
+        ] {
+            assert_eq!(many.hears(spanish, &spoken), heard, "{spoken:?}");
+            assert!(!english.hears(spanish, &spoken), "{spoken:?}");
+        }
+        let configured = |tag| Understood { configured: Spoken::of(tag), ..many }.hears(spanish, &[is("en")]);
+        assert_eq!(["es", "fr", "auto"].map(configured), [true, false, true]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! "Translate what they say", with real speech of another language.
+//! Real speech of another language: "translate what they say", and what apps get of it.
 
 #[path = "../../benches/common/g722.rs"]
 mod g722;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use audio::models;
 use firmware_sim::Seen;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     apps::fake::Stage,
@@ -75,6 +75,39 @@ async fn an_app_gets_in_english_what_is_said_in_spanish() {
     let data = &translated["data"];
     assert!(data["text"].as_str().is_some_and(|text| text.contains("the only person in")), "{translated}");
     assert_eq!((&data["transcribeLanguage"], &data["didTranslate"]), (&json!("es-ES"), &json!(true)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_gets_the_words_of_a_wearer_who_speaks_spanish() {
+    let _floor = floor().await;
+    let pcm = spanish();
+    let stage = Stage::on(World::with(&hearing()).await, |app| app).await;
+    let mut socket = stage.run().await;
+    let (named, default) = ("transcription:es-ES", "transcription:en-US");
+    socket.subscribe(&[named]).await;
+    let refused = socket.of_type("tpa_connection_error").await;
+    assert_eq!(refused["code"], "STREAM_NOT_AVAILABLE");
+    assert!(refused["message"].as_str().is_some_and(|why| why.starts_with(named)), "{refused}");
+    let mut options = stage.world.options("ws", "spanish");
+    options.profile.language = "es-MX".to_owned();
+    let glasses = stage.world.connect(options).await;
+    for (name, language) in [(named, "es-ES"), (default, "en-US")] {
+        // The first one is granted since these glasses have come.
+        if name == default {
+            socket.subscribe(&[default]).await;
+            socket.settled_without("tpa_connection_error").await;
+        }
+        glasses.say_pcm("Spanish", &pcm, None).await.expect("said");
+        pause(&glasses).await;
+        let is_it = |message: &Value| {
+            let data = &message["data"];
+            let text = data["text"].as_str().unwrap_or_default();
+            message["streamType"] == name && data["isFinal"] == true && text.contains("conferencia")
+        };
+        let told = socket.find("the prompt in Spanish", is_it).await;
+        let data = &told["data"];
+        assert_eq!((&data["transcribeLanguage"], &data["detectedLanguage"]), (&json!(language), &json!("es")));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -111,7 +111,8 @@ impl Session {
         self.send("display_event", event)
     }
 
-    /// The wearer's speech in a language such as `en-US`. Needs the permission `MICROPHONE`.
+    /// The wearer's speech in a language such as `de-DE`, or in any: `auto`. MentraOS' default, `en-US`, is any that is not asked for
+    /// otherwise. Needs the permission `MICROPHONE`.
     ///
     /// # Errors
     /// The session has ended, or too many languages are subscribed to.

@@ -5,6 +5,7 @@ mod drawing;
 mod photo;
 mod place;
 pub(super) mod sound;
+mod subscriptions;
 
 use gateway_core::input::AppInput;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    apps::{socket::Session, streams, wire},
+    apps::{offer, socket::Session, streams, wire},
     clock,
 };
 
@@ -13,7 +13,7 @@ impl Session {
         let now = clock::wall_ms();
         let allowed = self.may("LOCATION");
         let mut answer = match self.host.location {
-            None => wire::error("LOCATION_NOT_AVAILABLE", streams::NO_PLACE, now),
+            None => wire::error("LOCATION_NOT_AVAILABLE", offer::NO_PLACE, now),
             Some(_) if !allowed => {
                 let why = "the wearer's place needs the permission LOCATION, which the app's manifest does not ask for";
                 wire::error("PERMISSION_DENIED", why, now)

@@ -103,7 +103,7 @@ impl Session {
         while let Ok(message) = messages.try_recv() {
             match message {
                 ToApp::Heard(heard) => unsent.push(heard),
-                ToApp::Json(_) | ToApp::Close { .. } | ToApp::Drop => {}
+                ToApp::Json(_) | ToApp::Spoken(_) | ToApp::Close { .. } | ToApp::Drop => {}
             }
         }
         self.host.unheard.left(&self.user, &self.app.package, &self.out, unsent);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::task::Task;
 use crate::{
     apps::{
-        glasses::{Glasses, state_update},
+        glasses::{self, Glasses, state_update},
         message::ToApp,
         wire,
     },
@@ -49,12 +49,14 @@ impl Task {
     pub(super) fn glasses_came(&mut self, device: String, glasses: Glasses) {
         self.describe(&glasses);
         self.glasses.insert(device, glasses);
+        self.tell_spoken();
         self.push(AppInput::Present(true));
     }
 
     /// Glasses have disconnected. Of others that are still there the apps are told.
     pub(super) fn glasses_went(&mut self, device: &str) {
         self.glasses.remove(device);
+        self.tell_spoken();
         self.stale = true;
         if self.glasses.is_empty() {
             self.push(AppInput::Present(false));
@@ -68,6 +70,13 @@ impl Task {
             if let Some(percent) = status.battery_percent {
                 self.battery(percent, status.charging.unwrap_or_default());
             }
+        }
+    }
+
+    /// Has the apps' streams judged by what is spoken to the glasses that the user has now.
+    pub(super) fn tell_spoken(&self) {
+        for socket in self.sockets.values() {
+            drop(socket.try_send(ToApp::Spoken(glasses::spoken(self.glasses.values()))));
         }
     }
 

@@ -226,6 +226,7 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
+    use audio::asr::Spoken;
     use gateway_core::{
         input::{AppInput, Input},
         vocab::{AppConnection, AppEvent, AppKind, AppStopReason, Content, View},
@@ -370,6 +371,31 @@ mod tests {
             _ => None,
         });
         assert_eq!(told.collect::<Vec<_>>(), ["one", "two", "one"]);
+    }
+
+    #[tokio::test]
+    async fn apps_are_told_what_is_spoken_to_the_glasses_that_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let mut messages = run(&tasks, "chess", AppKind::Foreground, 1).await;
+        let [english, spanish] = ["en", "es"].map(|tag| Spoken::of(tag).unwrap());
+        // The first pair comes back in another language, and one has no microphone.
+        for (device, microphone) in
+            [("one", Some(english)), ("two", Some(spanish)), ("three", None), ("one", Some(spanish))]
+        {
+            let (device, glasses) = (device.to_owned(), Glasses { microphone, ..Glasses::default() });
+            ask(&tasks, |reply| AppsMessage::GlassesCame { device, glasses, reply }).await;
+        }
+        for device in ["one", "two"] {
+            ask(&tasks, |reply| AppsMessage::GlassesWent { device: device.to_owned(), reply }).await;
+        }
+        let told = std::iter::from_fn(|| messages.try_recv().ok()).filter_map(|message| match message {
+            ToApp::Spoken(spoken) => Some(spoken),
+            _ => None,
+        });
+        let both = || vec![english, spanish];
+        let expected = [vec![], vec![english], both(), both(), vec![spanish, spanish], vec![spanish], vec![]];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 
     #[tokio::test]

@@ -149,6 +149,7 @@ impl Task {
             AppsMessage::Joined { package, connection, resumed, socket } => {
                 // In this order: the machine may close the socket at once.
                 self.sockets.insert(connection, socket);
+                self.tell_spoken();
                 self.push(AppInput::Joined { package, connection, resumed });
             }
             AppsMessage::Left { package, connection, reply } => {
