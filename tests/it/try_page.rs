@@ -401,7 +401,7 @@ async fn the_page_says_the_words_that_wake_this_gateway_and_where_sound_and_text
             fallback.as_str(),
             "set a timer",
             "just talk",
-            "Sound is sent to 192.0.2.1 when recognition here fails. No sound is recorded here. Text may be sent to 192.0.2.2.",
+            "Sound is sent to 192.0.2.1 when recognition here fails, or does not know the language. No sound is recorded here. Text may be sent to 192.0.2.2.",
         ),
     ] {
         let fixture = fixture(&format!("[hearing]\n{settings}\n{hears}")).await;

@@ -33,6 +33,8 @@ pub enum Event {
         text: Arc<str>,
         original: Option<Arc<str>>,
         language: &'static str,
+        /// Whether it is that of the glasses.
+        is_own: bool,
         start_ms: u64,
         end_ms: u64,
     },

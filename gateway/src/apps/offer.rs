@@ -169,7 +169,6 @@ fn translation(wanted: &str, understood: Understood) -> Judged {
         None if source != "all" => {
             Judged::Unserved(format!("the speech model of this gateway does not understand `{source}`"))
         }
-        Some(from) if !understood.translates_from(from) => Judged::Unserved(ANOTHER_IS_SET.to_owned()),
         _ => Judged::Served(Stream::Translation { from, source: source.to_owned(), target: target.to_owned() }),
     }
 }

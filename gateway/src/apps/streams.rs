@@ -152,10 +152,10 @@ fn fit(stream: &Stream, event: &Event) -> Option<Fit> {
             Some(wanted) if !is_of(wanted, language) => is_default.then_some(Fit::Instead),
             _ => Some(Fit::Full),
         },
-        (Stream::Translation { from, .. }, Event::Translation { language, .. }) => match from {
+        (Stream::Translation { from, .. }, Event::Translation { language, is_own, .. }) => match from {
             Some(from) if from.code() != *language => {
-                // What is said in English needs no translation.
-                (*language != Language::ENGLISH.code()).then_some(Fit::Instead)
+                // What is said in English needs no translation, and what the wearer says was not asked for.
+                (!is_own && *language != Language::ENGLISH.code()).then_some(Fit::Instead)
             }
             _ => Some(Fit::Full),
         },
@@ -184,7 +184,7 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
         }),
         (
             Stream::Translation { from, source, target },
-            Event::Translation { utterance, text, original, language, start_ms, end_ms },
+            Event::Translation { utterance, text, original, language, is_own: _, start_ms, end_ms },
         ) => json!({
             "type": "translation",
             "text": &**text,
@@ -478,14 +478,19 @@ mod tests {
     #[test]
     fn a_translation_from_a_language_that_no_stream_names_goes_to_those_that_there_are() {
         let mut subscriptions = Subscriptions::default();
-        let mut told = |wanted: &[&str], language| {
+        let mut told_of = |wanted: &[&str], language, is_own| {
             assert_eq!(subscriptions.replace(names(wanted), &all(), MANY), Changed::default());
             let (utterance, text) = ("u1".into(), "hello".into());
-            let event = Event::Translation { utterance, text, original: None, language, start_ms: 0, end_ms: 1 };
+            let event =
+                Event::Translation { utterance, text, original: None, language, is_own, start_ms: 0, end_ms: 1 };
             let out = subscriptions.of(&event).into_iter();
             out.map(|(_, data)| data["transcribeLanguage"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
         };
         let (spanish, any) = ("translation:es-ES-to-en-US", "translation:all-to-en-US");
+        assert!(told_of(&[spanish], "de", true).is_empty(), "the wearer's own words are no Spanish");
+        assert_eq!(told_of(&[spanish, any], "de", true), ["de"]);
+        assert_eq!(told_of(&[spanish], "es", true), ["es-ES"]);
+        let mut told = |wanted: &[&str], language| told_of(wanted, language, false);
         assert_eq!(told(&[spanish], "es"), ["es-ES"]);
         assert_eq!(told(&[spanish, "VAD"], "ca"), ["es-ES"], "the detection is a guess");
         assert_eq!(told(&[spanish, "translation:ca-ES-to-en-US"], "ca"), ["ca-ES"]);
@@ -495,13 +500,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoken_by_the_settings_is_what_is_translated() {
-        let told = |tag| {
+    fn what_is_translated_need_not_be_in_the_language_of_the_settings() {
+        for tag in ["fr", "en", "auto"] {
             let offer = Offer { understood: Understood { configured: Spoken::of(tag), ..MANY.understood }, ..MANY };
-            ["es", "fr", "all"]
-                .map(|from| matches!(judge(&format!("translation:{from}-to-en"), &all(), offer), Judged::Served(_)))
-        };
-        assert_eq!((told("fr"), told("en"), told("auto")), ([false, true, true], [true; 3], [true; 3]));
+            for from in ["es", "fr", "all"] {
+                let judged = judge(&format!("translation:{from}-to-en"), &all(), offer);
+                assert!(matches!(judged, Judged::Served(_)), "{from} where {tag} is set");
+            }
+        }
     }
 
     #[test]
@@ -525,6 +531,7 @@ mod tests {
             text: Arc::from("hello"),
             original: None,
             language,
+            is_own: false,
             start_ms: 0,
             end_ms: 1,
         };

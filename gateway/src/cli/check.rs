@@ -135,7 +135,11 @@ fn examine(config: &Config) -> Result<(Prepared, Capabilities)> {
 /// What is recognised and spoken outside of the gateway.
 fn show_elsewhere(config: &Config) {
     if let Some(remote) = &config.hearing.remote {
-        let when = if remote.order == Order::Instead { "all speech" } else { "when this machine's recogniser fails" };
+        let when = if remote.order == Order::Instead {
+            "all speech"
+        } else {
+            "when this machine's recogniser fails or does not know the language"
+        };
         println!("          {}: {when}", remote.server);
     }
     if let Some(other) = &config.other_voice {

@@ -112,6 +112,11 @@ impl AppFeed {
         self.feed.wants_translations()
     }
 
+    /// The language of these glasses.
+    pub(super) fn own(&self) -> Language {
+        Language::of(self.own).unwrap_or(Language::ENGLISH)
+    }
+
     /// Whether the wearer speaks another language than English.
     pub(super) fn is_foreign(&self) -> bool {
         self.language != Language::ENGLISH.code()
@@ -131,6 +136,7 @@ impl AppFeed {
             // Words that were decoded as those of another language are not what was said.
             original: original.filter(|_| heard == language),
             language,
+            is_own: language == self.own,
             start_ms,
             end_ms,
         });

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock,
-    speech::{ear::Ear, mouth::Due},
+    speech::{ear::Ear, language::Understood, mouth::Due},
     transport::LinkError,
 };
 
@@ -195,7 +195,7 @@ impl Session {
         self.app_feed.words(utterance, text, last);
         let wanted = if last { self.app_feed.wants_translations() } else { Vec::new() };
         if !wanted.is_empty() {
-            let from = self.services.engines.languages.of(&self.user.name).translated_from(&wanted);
+            let from = Understood::translated_from(self.app_feed.own(), &wanted);
             self.translations.for_apps(utterance, &from, self.ear.as_mut());
         }
         let transcript = message::Transcript {

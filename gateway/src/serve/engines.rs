@@ -172,7 +172,7 @@ fn elsewhere(config: &Config, meters: &Meters) -> Result<Elsewhere> {
             Order::Instead => {
                 tracing::warn!(place, "sound leaves this machine: all speech near the glasses is recognised there")
             }
-            Order::Fallback => tracing::warn!(place, "sound leaves this machine whenever its own recogniser fails"),
+            Order::Fallback => tracing::warn!(place, "sound leaves this machine whenever its own recogniser fails, and all of it in languages that its weights do not know"),
         }
         RemoteRecogniser::new(remote, meters.of(REMOTE_RECOGNISER))
     });

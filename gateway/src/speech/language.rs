@@ -64,19 +64,11 @@ impl Understood {
         self.multilingual || language == Language::ENGLISH
     }
 
-    /// Whether what is said in this language can be translated into English. Where the operator says that it is another one, it is
-    /// not; that it is English says nothing of those whose talk is translated.
-    pub fn translates_from(self, language: Language) -> bool {
-        self.translates && self.foreign().is_none_or(|only| only == language)
-    }
-
-    /// The languages of which an utterance may be that apps want translated from these; empty: any. It may always be English.
-    pub fn translated_from(self, wanted: &[Spoken]) -> Vec<Language> {
-        if let Some(only) = self.foreign() {
-            return vec![only];
-        }
+    /// The languages of which an utterance may be that apps want translated from these, said to a device of that language; empty: any.
+    /// It may always be English, or the wearer's own.
+    pub fn translated_from(own: Language, wanted: &[Spoken]) -> Vec<Language> {
         let mut from = vec![Language::ENGLISH];
-        for wanted in wanted {
+        for wanted in [Spoken::Is(own)].iter().chain(wanted) {
             match *wanted {
                 Spoken::Detected => return Vec::new(),
                 Spoken::Is(language) if !from.contains(&language) => from.push(language),
@@ -84,14 +76,6 @@ impl Understood {
             }
         }
         from
-    }
-
-    /// The language other than English that the operator says is spoken.
-    fn foreign(self) -> Option<Language> {
-        match self.configured {
-            Some(Spoken::Is(only)) if only != Language::ENGLISH => Some(only),
-            _ => None,
-        }
     }
 
     /// Whether this transcript changes the language in which a device is answered: to the one that was detected, or else back
@@ -161,22 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_translated_is_in_the_languages_that_are_wanted_or_in_the_configured_one() {
-        let any = Understood { own: None, configured: None, multilingual: true, translates: true };
-        let of = |understood: Understood, tags: &[&str]| {
-            let from = understood.translated_from(&tags.iter().map(|tag| is(tag)).collect::<Vec<_>>());
+    fn what_is_translated_is_in_english_in_the_wearers_own_language_or_in_one_that_is_wanted() {
+        let of = |own: &str, tags: &[&str]| {
+            let wanted: Vec<Spoken> = tags.iter().map(|tag| is(tag)).collect();
+            let from = Understood::translated_from(Language::of(own).expect("a language"), &wanted);
             from.into_iter().map(Language::code).collect::<Vec<_>>()
         };
-        let [english, french, auto] = ["en", "fr", "auto"].map(|tag| Understood { configured: Spoken::of(tag), ..any });
-        for understood in [any, english, auto] {
-            assert_eq!(of(understood, &["es", "es"]), ["en", "es"]);
-            assert_eq!(of(understood, &["es", "fr"]), ["en", "es", "fr"]);
-            assert!(of(understood, &["es", "auto"]).is_empty(), "it may be any");
-            assert!(understood.translates_from(is("es").language()));
-        }
-        assert_eq!(of(french, &["auto"]), ["fr"]);
-        assert!(french.translates_from(is("fr").language()) && !french.translates_from(is("es").language()));
-        assert!(!Understood { translates: false, ..any }.translates_from(is("es").language()));
+        assert_eq!(of("en", &["es", "es"]), ["en", "es"]);
+        assert_eq!(of("de", &["es", "fr"]), ["en", "de", "es", "fr"]);
+        assert!(of("de", &["es", "auto"]).is_empty(), "it may be any");
     }
 
     #[test]

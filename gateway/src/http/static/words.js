@@ -86,7 +86,7 @@ function showHearing({ phrases, hears }) {
   }
   let where = "Sound stays on this machine, where speech is recognised.";
   if (hears && !hears.here) {
-    const when = hears.always ? ", where speech is recognised" : " when recognition here fails";
+    const when = hears.always ? ", where speech is recognised" : " when recognition here fails, or does not know the language";
     where = `Sound is sent to ${hears.host}${when}.`;
   }
   element("hears").textContent = where;

@@ -74,13 +74,15 @@ impl<L> Recogniser<L> {
 impl<L: Transcribe> Transcribe for Recogniser<L> {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
         let remote = &self.remote;
-        // Weights that do not know the language are as good as none.
+        // Weights that do not know the language are as good as none. But others on this machine are heard by them: a server that
+        // failed a short while ago holds up no thread.
+        let alone = self.local.is_none();
         let Some(local) = self.local.as_mut().filter(|local| local.can(options)) else {
             // There is nobody else to ask, and it is asked for what was said only.
             if options.translate {
                 return Err(Error::Elsewhere("translations need weights of many languages on this machine".to_owned()));
             }
-            return remote.transcribe(pcm, options, true).map_err(error_of);
+            return remote.transcribe(pcm, options, alone).map_err(error_of);
         };
         match remote.order {
             _ if options.on_box || options.translate => local.transcribe(pcm, options),

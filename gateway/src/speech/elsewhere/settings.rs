@@ -100,7 +100,7 @@ impl fmt::Display for Server {
 pub enum Order {
     /// First; this machine's when it fails.
     Instead,
-    /// When this machine's fails, or has no weights.
+    /// When this machine's fails, has no weights, or none that know the language.
     Fallback,
 }
 
