@@ -420,9 +420,9 @@ open_enum! {
         UnexpectedMessage = 3 => "unexpected_message",
         /// The signature or the revealed nonce is wrong.
         BadProof = 4 => "bad_proof",
-        /// The device is not paired and no pairing is open.
+        /// The device is not paired, and nobody confirmed it in time.
         NotPaired = 5 => "not_paired",
-        /// Pairing was refused, or ran out of tries or time.
+        /// Pairing was refused, or ran out of tries; or no open invitation has this code.
         PairingFailed = 6 => "pairing_failed",
         /// The operator revoked the device: do not try again.
         Revoked = 7 => "revoked",
@@ -442,7 +442,8 @@ open_enum! {
 }
 
 open_enum! {
-    /// Why a session ends. After `Goodbye` nothing is replayed.
+    /// Why a session ends. After `ShuttingDown`, and in some cases after `Replaced`, the token stays good; after any other reason
+    /// nothing is replayed.
     pub enum GoodbyeReason: u16 {
         /// No reason of this version.
         Unspecified = 0 => "unspecified",

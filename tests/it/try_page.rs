@@ -180,6 +180,7 @@ async fn a_newcomer_talks_to_the_page() {
     // Typed: a device tool acts on the drawn display; the arrow key brings the typed text back.
     let before: f64 = opacity(&mut browser).await;
     browser.value("document.querySelector('#words').focus()").await;
+    browser.value("delete glasses.dataset.playState").await;
     browser.type_keys("set the display brightness to thirty percent").await;
     browser.key("down", "Enter").await;
     browser.until("document.querySelector('#brightness').textContent === '30'").await;

@@ -23,6 +23,7 @@ use crate::{
         attempt::Tried,
         client::ask_within,
     },
+    text::quoted,
     units::number_of,
 };
 
@@ -305,7 +306,10 @@ fn show(tried: Tried, user: &str) {
         Tried::Said { said, phrases, off } => {
             println!("no tool; the answer would be: {said}");
             for tool in off {
-                println!("  {tool} is switched off; `lorgnette tools allow {tool} --user {user}` switches it on");
+                println!(
+                    "  {tool} is switched off; `lorgnette tools allow {tool} --user {}` switches it on",
+                    quoted(user)
+                );
             }
             for (tool, template) in phrases {
                 println!("  {template:?} would call {tool}");

@@ -13,6 +13,7 @@ use super::conversations::{ERASE_WAIT, number, records, told, words};
 use crate::{
     config::Config,
     control::{Answer, Request, client, memory::MemoryRequest},
+    text::quoted,
     units::number_of,
 };
 
@@ -60,8 +61,9 @@ pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
         Command::Erase { name, devices, yes } => {
             if !yes {
                 bail!(
-                    "this erases everything of {name} for good; `lorgnette users export {name} --out FILE` keeps a copy, \
-                     `--yes` goes on"
+                    "this erases everything of {name} for good; `lorgnette users export {} --out FILE` keeps a copy, \
+                     `--yes` goes on",
+                    quoted(&name)
                 );
             }
             let request = Request::Memory { request: MemoryRequest::EraseUser { user: name, devices } };

@@ -19,6 +19,7 @@ use crate::{
     photos,
     ports::memory::{search, spoken},
     store::{self, Conversation, KINDS, Kind, Store},
+    text::quoted,
     units::number_of,
     workspace,
 };
@@ -177,7 +178,7 @@ fn find(store: &Store, user: &str, id: u64) -> Result<Conversation, String> {
     check_name(user)?;
     let found = store.disk().conversation(user, id).map_err(words)?;
     found.ok_or_else(|| {
-        format!("{user} has no conversation {id}; `lorgnette conversations list --user {user}` shows them")
+        format!("{user} has no conversation {id}; `lorgnette conversations list --user {}` shows them", quoted(user))
     })
 }
 

@@ -16,6 +16,7 @@ use super::{Answer, admin::Admin, devices::device_of, names::check_name, reply::
 use crate::{
     clock,
     ports::routines::{Stored, StoredRoutines},
+    text::quoted,
 };
 
 /// For the call's record; its own time-out is the tool's.
@@ -135,13 +136,16 @@ fn why(error: NotKept) -> String {
 }
 
 fn no_routine(user: &str, name: &str) -> String {
-    format!("{user} has no routine `{name}`; `lorgnette code routines --user {user}` shows them")
+    format!("{user} has no routine `{name}`; `lorgnette code routines --user {}` shows them", quoted(user))
 }
 
 fn find(routines: &Arc<StoredRoutines>, user: &str, id: u64) -> Result<Run, String> {
     let found = routines.runs.get(user, id).map_err(words)?;
     found.ok_or_else(|| {
-        format!("{user} has no run {id}; `lorgnette code runs --user {user}` shows them, those of seven days are kept")
+        format!(
+            "{user} has no run {id}; `lorgnette code runs --user {}` shows them, those of seven days are kept",
+            quoted(user)
+        )
     })
 }
 

@@ -20,6 +20,7 @@ use crate::{
     ports::records::StoredLedger,
     roster::Roster,
     store::{Kind, Store},
+    text::quoted,
     units::number_of,
 };
 
@@ -140,7 +141,8 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
 fn still_off(denied: &[String], user: &str, name: &str) -> Option<String> {
     let pattern = denied_by(denied, name)?;
     Some(format!(
-        "{name} is switched off by '{pattern}': `lorgnette tools allow '{pattern}' --user {user}` switches all of them on"
+        "{name} is switched off by '{pattern}': `lorgnette tools allow '{pattern}' --user {}` switches all of them on",
+        quoted(user)
     ))
 }
 

@@ -18,7 +18,7 @@ use crate::{
     findings::{Findings, Level},
     health::DISK_BYTES_MIN,
     identity::GatewayKey,
-    private::{FILE_MODE, FolderLock, HOW_TO_BE_USABLE, RUN_AS_ROOT, give_to_owner, out_of_sight, unusable},
+    private::{FILE_MODE, FolderLock, HOW_TO_BE_USABLE, give_to_owner, unusable},
     store::{self, Store},
     transport::tls,
     units::{ago, bytes},
@@ -38,9 +38,6 @@ const FILES_MAX: usize = 100_000;
 pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
     let folder = &config.data_dir;
     disk(folder, findings);
-    if let Some(closed) = out_of_sight(folder) {
-        return findings.fault("data folder", closed, RUN_AS_ROOT);
-    }
     if !folder.is_dir() {
         return match unusable(folder) {
             Some(why) => findings.fault("data folder", why, HOW_TO_BE_USABLE),

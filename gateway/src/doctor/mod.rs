@@ -20,7 +20,7 @@ use crate::{
         status::Status,
     },
     findings::{Findings, Level},
-    private::{FolderLock, Holder},
+    private::{FolderLock, Holder, RUN_AS_ROOT, out_of_sight},
 };
 
 /// How long a start may take: models load from a slow card, a store is brought to its version, an erasure is finished.
@@ -104,11 +104,15 @@ pub(crate) fn configuration(file: Option<&Path>, findings: &mut Findings) -> Opt
 }
 
 /// Examines everything that depends on the configuration; whether all models for speech are there. It blocks: names are
-/// looked up, files are read.
+/// looked up, files are read. Of a data folder into which this user may not look nothing is examined.
 ///
 /// # Errors
 /// The system starts no runtime.
 pub(crate) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) -> io::Result<bool> {
+    if let Some(closed) = out_of_sight(&config.data_dir) {
+        findings.fault("data folder", closed, RUN_AS_ROOT);
+        return Ok(false);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     settings::examine(config, used_by, &runtime, findings);
     elsewhere::examine(config, used_by, findings);

@@ -24,7 +24,10 @@ use tools::{
 };
 
 use super::{runs::StoredRuns, stores::port};
-use crate::store::{self, Kind, Store, Write};
+use crate::{
+    store::{self, Kind, Store, Write},
+    text::quoted,
+};
 
 /// The side that a new routine has while its phrases are compared: no app has this name.
 const NEW: &str = " new routine";
@@ -190,7 +193,9 @@ impl StoredRoutines {
         self.store.settled().await.map_err(failed)?;
         let Some(run) = self.runs.find(user, &keep.run).map_err(failed)? else {
             return refuse(match keep.run {
-                WhichRun::Number(id) => format!("there is no run {id}; `lorgnette code runs --user {user}` shows them"),
+                WhichRun::Number(id) => {
+                    format!("there is no run {id}; `lorgnette code runs --user {}` shows them", quoted(user))
+                }
                 WhichRun::Last { .. } => "no program ran in this conversation yet".to_owned(),
             });
         };

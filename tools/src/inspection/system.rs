@@ -34,7 +34,7 @@ pub struct SystemStatus {
 /// Something that does not work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The part: `gateway`, `disk`, `store` or `descriptors`.
+    /// The part: `gateway`, `users`, `disk`, `store`, `descriptors` or `erasures`.
     pub part: String,
     /// Why, and what to do.
     pub why: String,

@@ -18,7 +18,7 @@ use chat_models::kinds::Kind;
 
 use self::{ask::Asker, autostart::Systemd, present::Present, written::Document};
 use super::SYSTEM_CONFIG;
-use crate::{config, environment::default_data_dir};
+use crate::{config, environment::default_data_dir, text::quoted};
 
 /// Model that needs no other: the sentences of the tools.
 const OFFLINE: &str = "offline";
@@ -278,16 +278,6 @@ fn next(answers: &Answers, output: &Path, systemd: &Systemd) -> String {
     lines.join("\n")
 }
 
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 fn default_output() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     match std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home) {
@@ -327,13 +317,6 @@ mod tests {
             assert_eq!((config.name.as_str(), config.listen.web), ("Lorgnette of Ann \"A\"", listen));
             assert_eq!((config.voice.speed, config.data_dir.to_str()), (1.2, Some("/data dir")));
             assert!(config.models.chain[0].to_string().contains("m \"1\""), "{}", config.models.chain[0]);
-        }
-    }
-
-    #[test]
-    fn a_shell_reads_a_word_as_it_was() {
-        for (word, shown) in [("ann", "ann"), ("", "''"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("$x", "'$x'")] {
-            assert_eq!(quoted(word), shown);
         }
     }
 }

@@ -106,6 +106,8 @@ function opened(welcome, began) {
 
 /** A new session begins. */
 function begin() {
+  // The gateway may have been started anew, with other settings.
+  learnAbout().then(() => listening(state)).catch(() => {});
   unmuting = false;
   speeches.begin();
   speaker?.reset();
