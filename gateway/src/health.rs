@@ -148,7 +148,7 @@ fn users(down: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the tasks of {} panicked too often and do not run: what is due is not told to them until somebody needs them; \
+        "the tasks of {} panicked and were not started again: what is due is not told to them until somebody needs them; \
          the log says who and why",
         number_of(down, "user")
     ))

@@ -35,6 +35,8 @@ pub struct Intent {
     pub program: Option<Key>,
     /// The arguments of a program's call, redacted and cut, for the account of the program; otherwise empty.
     pub arguments: String,
+    /// Whether a turn made it: then its wearer is told of it where nobody knows what became of it.
+    pub of_turn: bool,
     /// Of a call that runs a program: what is known of the run before it begins, without secrets.
     pub run: Option<Box<Run>>,
 }

@@ -19,13 +19,16 @@ pub(crate) struct Agreed {
 
 /// Opus before LC3 before PCM; the microphone at 16 kHz, the rate of recognition, unless the device only supports another;
 /// speech at the device's own rate. A speaker that has nothing but LC3 at a rate that is only decoded gets no sound: the
-/// device is heard all the same, and shows its answers.
+/// device is heard all the same, if it can show its answers.
 pub(crate) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
     let lc3 = lc3::Format::new(capabilities.lc3_frame_us.into(), capabilities.lc3_frame_bytes);
     let up = one(capabilities.codecs_up, capabilities.audio_up_hz, &lc3, &lc3::RATES_HZ, "microphone")?;
     let speaks = capabilities.speakers > 0;
     let down_hz = if speaks { capabilities.audio_down_hz } else { 0 };
     let down = one(capabilities.codecs_down, down_hz, &lc3, &lc3::ENCODER_RATES_HZ, "speaker")?;
+    if down_hz > 0 && down.is_none() && capabilities.display.kind == DisplayKind::None {
+        return Err(format!("the speaker's LC3 at {down_hz} Hz cannot be coded, and there is no display"));
+    }
     Ok(Agreed { up, down })
 }
 

@@ -227,6 +227,12 @@ impl Photos {
         });
     }
 
+    /// The session is over: no further piece comes.
+    pub(super) fn give_up(&mut self) {
+        self.lost += self.halves.values().map(Half::of_button).sum::<usize>();
+        self.halves.clear();
+    }
+
     /// How many photos that the wearer took by the button were dropped in part since this was last asked, without those of
     /// which an error of [`push`](Self::push) told. No answer of a call tells of them.
     pub(super) fn take_lost(&mut self) -> usize {

@@ -268,6 +268,7 @@ async fn what_a_restart_has_cut_off_is_left_for_each_process_until_the_wearer_wa
         wall_ms: clock::wall_ms(),
         program: None,
         arguments: String::new(),
+        of_turn: true,
         run: None,
     };
     let call = ToolCall { id: "c1".into(), name: "notes.delete".into(), arguments: json!({}) };

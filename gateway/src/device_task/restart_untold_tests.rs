@@ -79,12 +79,12 @@ async fn what_no_device_comes_back_for_is_handed_out_when_the_time_is_over() {
     sessions.until_us = 0;
     assert_eq!((sessions.left_us(), sessions.take("late", USER, &of(1))), (0, None));
     let left = RestoredTurn { request: String::new(), unknown: unknown(), asked: vec![question()] };
-    assert_eq!(sessions.expire(&store), BTreeMap::from([(USER.to_owned(), left)]));
-    assert!(sessions.expire(&store).is_empty() && sessions.give_up("late", USER).is_none(), "once");
+    assert_eq!(sessions.expire(&store, |_| true), BTreeMap::from([(USER.to_owned(), left)]));
+    assert!(sessions.expire(&store, |_| true).is_empty() && sessions.give_up("late", USER).is_none(), "once");
     // Its session is over for the next process, too.
     let after = next(&store).await;
     assert_eq!(after.take("late", USER, &of(1)), None);
-    assert!(after.expire(&store).is_empty());
+    assert!(after.expire(&store, |_| true).is_empty());
 }
 
 #[tokio::test]
@@ -98,8 +98,9 @@ async fn what_a_session_goes_on_with_is_left_to_it() {
         assert!(sessions.take(device, USER, &of(number)).unwrap().turn.is_some());
     }
     sessions.welcome_arrived("back");
+    assert!(!sessions.is_left_for("back") && sessions.is_left_for("on its way"));
     sessions.until_us = 0;
-    assert!(sessions.expire(&store).is_empty());
+    assert!(sessions.expire(&store, |_| true).is_empty());
     // Until its welcome has arrived, the glasses have the token of the session before.
     assert!(next(&store).await.take("on its way", USER, &of(2)).unwrap().turn.is_some());
 }
@@ -116,7 +117,7 @@ async fn of_glasses_that_begin_anew_it_is_handed_out_at_once() {
     assert_eq!(sessions.give_up("late", USER), None, "once");
     // The welcome is lost on its way, and they ask for their last session after all.
     assert_eq!(sessions.take("late", USER, &of(1)).unwrap().turn, None);
-    assert!(sessions.expire(&store).is_empty());
+    assert!(sessions.expire(&store, |_| true).is_empty());
 }
 
 #[tokio::test]
@@ -129,4 +130,27 @@ async fn what_was_told_elsewhere_is_given_to_no_further_session() {
     // Its session ends before the welcome has arrived.
     sessions.told("late");
     assert_eq!(sessions.take("late", USER, &of(1)).unwrap().turn, None);
+}
+
+#[tokio::test]
+async fn what_was_given_to_a_session_that_never_came_to_be_is_handed_out_when_the_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    in_a_turn(&store, "late", 1);
+    let sessions = next_with_calls(&store).await;
+    assert!(sessions.take("late", USER, &of(1)).unwrap().turn.is_some());
+    let left = RestoredTurn { request: String::new(), unknown: unknown(), asked: vec![question()] };
+    assert_eq!(sessions.expire(&store, |_| false), BTreeMap::from([(USER.to_owned(), left)]));
+    assert_eq!(next(&store).await.take("late", USER, &of(1)), None);
+}
+
+#[tokio::test]
+async fn nothing_is_given_again_of_a_user_who_was_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let sessions = next_with_calls(&store).await;
+    // It has no row, but a token of the process before.
+    assert_eq!(sessions.take("phone", USER, &of(9)).unwrap().turn.unwrap().unknown, unknown());
+    sessions.erase(USER);
+    assert_eq!(sessions.take("phone", USER, &of(9)).unwrap().turn, None);
 }

@@ -78,8 +78,15 @@ impl Session {
     /// unless the gateway stops: then the next process tells of it. What was asked for on the control socket is not told on glasses.
     async fn finish(mut self: Box<Self>, reason: Option<(GoodbyeReason, String)>, link: Option<Link>) {
         let is_stopping = matches!(reason, Some((GoodbyeReason::ShuttingDown, _)));
-        let is_told = self.link.is_glasses() && !is_stopping;
+        // The one that takes its place before the welcome has arrived tells what the process before this one has left.
+        let left = &self.services.resumption.stored;
+        let is_left = matches!(reason, Some((GoodbyeReason::Replaced, _))) && left.is_left_for(&self.id);
+        let is_told = self.link.is_glasses() && !is_stopping && !is_left;
         self.input(Input::LinkLost);
+        if is_told {
+            self.photos.give_up();
+            self.tell_of_lost_photos();
+        }
         self.input(if is_told { Input::NotResumed } else { Input::Shutdown });
         settle(&mut Running { session: &mut self, up: None });
         self.stored.end();

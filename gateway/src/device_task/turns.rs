@@ -34,6 +34,8 @@ impl Session {
     /// Has what the wearer has not heard told on the next device. It goes to the task that the user has now, since that of this session
     /// may have failed. Nothing is told of a user who was erased meanwhile.
     pub(super) fn undelivered(&self, text: String) {
+        // Also what the process before this one has left.
+        self.services.resumption.stored.told(&self.id);
         let (lease, users) = (self.user.lease.enter(), &self.services.users);
         if lease.is_none() || !users.undelivered(&self.user.name, text) {
             tracing::debug!(device = self.id, session = self.number, "what was not heard is told nowhere else");
@@ -43,7 +45,6 @@ impl Session {
     /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.
     pub(super) fn restart_told(&mut self) {
         self.stored.told();
-        self.services.resumption.stored.told(&self.id);
         self.give_up_asking();
     }
 

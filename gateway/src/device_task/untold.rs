@@ -16,7 +16,7 @@ pub(crate) async fn tell_left(services: Arc<Services>, stop: CancellationToken) 
     if stop.run_until_cancelled(waiting).await.is_none() {
         return;
     }
-    for (user, left) in stored.expire(&services.store) {
+    for (user, left) in stored.expire(&services.store, |device| services.roster.get(device).is_some()) {
         tell(&services, (user.as_str(), None), left);
     }
 }

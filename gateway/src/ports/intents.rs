@@ -62,16 +62,24 @@ struct Row {
     /// Its arguments, redacted and cut, if a program made it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     arguments: String,
+    /// Whether a turn made it.
+    #[serde(default = "yes")]
+    of_turn: bool,
     /// The beginning of its run's record, if it runs a program; until it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<Box<Run>>,
 }
 
+/// Versions before this one wrote nothing of it.
+fn yes() -> bool {
+    true
+}
+
 impl Row {
     /// A call that is begun now.
     fn of(intent: &Intent) -> Self {
-        let Intent { tool, wall_ms, program, arguments, run, .. } = intent.clone();
-        Self { tool, wall_ms, result: None, told: false, untold: false, asked: None, program, arguments, run }
+        let Intent { tool, wall_ms, program, arguments, of_turn, run, .. } = intent.clone();
+        Self { tool, wall_ms, result: None, told: false, untold: false, asked: None, program, arguments, of_turn, run }
     }
 
     /// The same call with this outcome.
@@ -156,8 +164,11 @@ impl StoredIntents {
                 let made = made.get(&key).cloned().unwrap_or_default();
                 let is_done = |made: &&Made| matches!(&made.past, Past::Done(result) if !result.is_error());
                 let done = made.iter().filter(is_done).map(|made| made.tool.clone()).collect();
-                let unknown = UnknownCall { key: own, tool: row.tool.clone(), done };
-                left.unknown.entry(user.clone()).or_default().push(unknown);
+                // Who asked for it on a socket or as another program is told there, if at all.
+                if row.of_turn {
+                    let unknown = UnknownCall { key: own, tool: row.tool.clone(), done };
+                    left.unknown.entry(user.clone()).or_default().push(unknown);
+                }
                 if row.told {
                     continue;
                 }
@@ -169,7 +180,7 @@ impl StoredIntents {
                 {
                     runs.record(&user, Run::clone(begun).cut_off(made.into_iter().map(Into::into).collect()));
                 }
-                let told = Row { told: true, untold: true, run: None, ..row };
+                let told = Row { told: true, untold: row.of_turn, run: None, ..row };
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             // What is not dropped now is dropped later: no reason not to start.
@@ -366,7 +377,16 @@ mod tests {
 
     fn intent(number: u8) -> Intent {
         let (user, tool, arguments) = ("ann".into(), "t".into(), String::new());
-        Intent { user, key: [number; 16], tool, wall_ms: clock::wall_ms(), program: None, arguments, run: None }
+        Intent {
+            user,
+            key: [number; 16],
+            tool,
+            wall_ms: clock::wall_ms(),
+            program: None,
+            arguments,
+            of_turn: true,
+            run: None,
+        }
     }
 
     fn runs(store: &Store) -> StoredRuns {
@@ -470,6 +490,23 @@ mod tests {
         store.settled().await.unwrap();
         let row = store.disk().row(Kind::Intents, "ann", &[2; 16]).unwrap().unwrap();
         assert!(!String::from_utf8(row).unwrap().contains("run();"));
+    }
+
+    #[tokio::test]
+    async fn a_wearer_is_told_of_no_call_that_another_program_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+        for of_turn in [true, false] {
+            journal.begin(&Intent { of_turn, ..intent(1 + u8::from(of_turn)) }).await.unwrap();
+        }
+        store.settled().await.unwrap();
+        let ledger = StoredLedger(store.clone());
+        for _ in 0..2 {
+            let left = journal.tell_of_open(&ledger, &runs(&store)).unwrap();
+            assert_eq!(left.unknown["ann"], [unknown(2, "t", &[])]);
+            store.settled().await.unwrap();
+        }
     }
 
     fn unknown(number: u8, tool: &str, done: &[&str]) -> UnknownCall {

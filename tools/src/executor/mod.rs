@@ -193,6 +193,7 @@ impl Executor {
             wall_ms: 0,
             program: None,
             arguments: String::new(),
+            of_turn: true,
             run: None,
         };
         if let Some(journal) = &self.journal

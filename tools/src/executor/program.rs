@@ -176,6 +176,7 @@ pub(super) struct ProgramEffects {
     journal: Option<Arc<dyn Journal>>,
     clock: Arc<dyn Clock>,
     user: String,
+    of_turn: bool,
     /// Identifies the call that runs the program, if that is recorded.
     key: Option<Key>,
 }
@@ -183,7 +184,7 @@ pub(super) struct ProgramEffects {
 impl ProgramEffects {
     pub(super) fn new(executor: &Executor, context: &CallContext, key: Option<Key>) -> Self {
         let (journal, clock) = (executor.journal.clone(), Arc::clone(&executor.ports.clock));
-        Self { journal, clock, user: context.user.clone(), key }
+        Self { journal, clock, user: context.user.clone(), of_turn: context.turn.is_some(), key }
     }
 
     fn intent(&self, number: usize, name: &str, arguments: &str) -> Option<(&dyn Journal, Intent)> {
@@ -191,7 +192,10 @@ impl ProgramEffects {
         let key = intents::key(&[&program, &number.to_be_bytes(), name.as_bytes()]);
         let (user, tool, arguments) = (self.user.clone(), name.to_owned(), arguments.to_owned());
         let wall_ms = self.clock.now().wall_ms;
-        Some((journal, Intent { user, key, tool, wall_ms, program: Some(program), arguments, run: None }))
+        Some((
+            journal,
+            Intent { user, key, tool, wall_ms, program: Some(program), arguments, of_turn: self.of_turn, run: None },
+        ))
     }
 }
 

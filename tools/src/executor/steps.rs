@@ -144,7 +144,8 @@ impl Executor {
         let (user, tool) = (context.user.clone(), tool.spec.name.clone());
         let arguments = program.as_ref().map(|_| redacted(&self.secrets, &call.arguments, NESTED_ARGUMENTS_BYTES_MAX));
         let program = program.as_ref().and_then(|program| program.key());
-        Some((journal, Intent { user, key, tool, wall_ms, program, arguments: arguments.unwrap_or_default(), run }))
+        let (arguments, of_turn) = (arguments.unwrap_or_default(), context.turn.is_some());
+        Some((journal, Intent { user, key, tool, wall_ms, program, arguments, of_turn, run }))
     }
 
     /// The beginning of the record of a program's run.

@@ -13,7 +13,7 @@ pub(crate) const MICROPHONE_CLIPS: &str = "The microphone is too loud, so I may 
 /// The voice is far too quiet.
 pub(crate) const MICROPHONE_QUIET: &str = "I can hardly hear you. Please speak up.";
 /// The glasses were gone before the answer was complete.
-pub(crate) const CUT_OFF: &str = "The connection was lost before I was done.";
+pub(crate) const CUT_OFF: &str = "I was cut off before I was done.";
 /// The gateway was restarted in the middle of a turn.
 pub(crate) const RESTARTED: &str = "I was restarted before I was done. Please ask me again.";
 /// The same, when a tool was running.

@@ -448,8 +448,8 @@ impl Conversation {
             self.settle_notice(false);
         }
         self.settle_question();
-        self.begin_waiting();
         self.settle_telling();
+        self.begin_waiting();
         self.tell_afterwards();
         self.tell_translations();
         self.ask_again();

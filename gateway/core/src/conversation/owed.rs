@@ -39,9 +39,9 @@ impl Conversation {
         Some(text)
     }
 
-    /// With nothing being said any more, what was to be told was heard, or cut off by the wearer.
+    /// What was to be told was heard, or, with nothing being said any more, cut off by the wearer.
     pub(super) fn settle_telling(&mut self) {
-        if !self.reply.is_active() {
+        if !self.reply.is_active() || self.reply.has_told_asides() {
             self.telling.clear();
         }
     }

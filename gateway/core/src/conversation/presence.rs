@@ -13,7 +13,7 @@ use crate::{
     link::Link,
     output::{Chime, CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport},
+    vocab::{AppEvent, DeviceInfo, ListeningState, LostTurn, Remains, SoundReport, Unkept},
 };
 
 impl Conversation {
@@ -176,6 +176,9 @@ impl Conversation {
             Input::Announce(announcement) => self.cx.push(Output::Announced { id: announcement.id, heard: false }),
             Input::ApprovalAsked(asked) => {
                 approval::refuse(&mut self.cx, &asked);
+            }
+            Input::NotKept(Unkept::Photo) => {
+                self.cx.push(Output::Undelivered { text: phrases::PHOTO_NOT_KEPT.to_string() });
             }
             _ => {}
         }

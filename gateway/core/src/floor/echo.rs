@@ -67,6 +67,12 @@ impl OwnVoice {
         !self.is_heard && self.ended_us.is_some_and(|ended_us| voice_us <= ended_us.saturating_add(TAIL_US))
     }
 
+    /// Whether a voice that began behind its end, was over at this time, monotonic, and has this length by the glasses' clock may
+    /// have been no more than its echo. The sound of a link that stalls, or comes back, is all there at once, however long it is.
+    pub(super) fn may_be_rest(&self, voice_us: u64, length_us: u64) -> bool {
+        length_us <= TAIL_US && self.covers(voice_us)
+    }
+
     /// Whether a voice that began at this time, monotonic, may have said the last of its words.
     pub(super) fn may_go_on_until(&self, began_us: u64) -> bool {
         self.ended_us.is_some_and(|ended_us| began_us <= ended_us.saturating_add(OWN_WORDS_US))
@@ -86,6 +92,7 @@ mod tests {
         own.note(false, 3_000_000);
         own.note(false, 9_000_000);
         assert!(own.covers(2_900_000) && own.covers(3_400_000) && !own.covers(3_400_001));
+        assert!(own.may_be_rest(3_400_000, 400_000) && !own.may_be_rest(3_400_000, 400_001));
         assert!(own.may_go_on_until(3_800_000) && !own.may_go_on_until(3_800_001));
         own.delay(2_000_000);
         assert!(own.covers(5_400_000) && !own.covers(5_400_001));

@@ -308,7 +308,8 @@ impl Floor {
         cx.push(Output::CloseUtterance { utterance: open.id });
         let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
         // Also a voice that began behind what the assistant said may be no more than the rest of it; whoever has called is heard.
-        let is_rest = |silence: Silence| self.own_voice.covers(silence.began_us());
+        let length_us = open.last_voice_us.saturating_sub(open.began_us);
+        let is_rest = |silence: Silence| self.own_voice.may_be_rest(silence.began_us(), length_us);
         let may_be_rest = !cx.echo_cancelled && open.origin.grounds != Grounds::Called;
         open.origin.echo |= may_be_rest && open.silence.is_some_and(is_rest);
         if worth::is_translated(cx, &open) {

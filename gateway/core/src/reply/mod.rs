@@ -111,6 +111,12 @@ impl Reply {
         (playout.heard() != Heard::All).then(|| playout.text())
     }
 
+    /// Whether all was heard that has been said beside an answer.
+    pub(crate) fn has_told_asides(&self) -> bool {
+        let answer = self.playout.as_ref().filter(|playout| playout.purpose == Purpose::Answer);
+        answer.is_some_and(Playout::has_told_asides)
+    }
+
     /// The spoken text that the microphone may have picked up: before anything of an answer is said, it is the last one's.
     pub(crate) fn spoken(&self) -> String {
         match self.playout.as_ref().filter(|playout| playout.has_begun()) {

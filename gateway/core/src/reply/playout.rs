@@ -153,6 +153,11 @@ impl Playout {
         self.add(clauses, Kind::Answer);
     }
 
+    /// Whether each clause beside the answer was played.
+    pub(super) fn has_told_asides(&self) -> bool {
+        self.clauses.iter().all(|clause| clause.kind != Kind::Aside || clause.state == State::Played)
+    }
+
     fn add(&mut self, clauses: Vec<String>, kind: Kind) {
         let step = self.step;
         self.clauses.extend(clauses.into_iter().map(|text| Clause {

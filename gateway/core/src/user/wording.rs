@@ -25,14 +25,14 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
         }
         ScheduleKind::Timer { name: Some(_) } => ("Timer", format!("Your {text} timer is done."), text.to_string()),
         ScheduleKind::Reminder { .. } => ("Reminder", format!("Reminder: {text}."), text.to_string()),
-        ScheduleKind::Answer { .. } => ("Answer", format!("This answer did not reach you: {text}"), text.to_string()),
+        ScheduleKind::Answer { .. } => ("Missed", format!("This did not reach you: {text}"), text.to_string()),
     };
     if say.ends_with("..") || say.ends_with("!.") || say.ends_with("?.") {
         say.pop();
     }
     if late_ms >= LATE_MS {
         let ago = ago(late_ms);
-        let was = if matches!(entry.kind, ScheduleKind::Answer { .. }) { "You asked" } else { "It was due" };
+        let was = if matches!(entry.kind, ScheduleKind::Answer { .. }) { "That was" } else { "It was due" };
         say.push_str(&format!(" {was} {ago} ago."));
         shown.push_str(&format!("\n{ago} ago"));
     }

@@ -67,9 +67,9 @@ struct Open {
     sessions: BTreeMap<String, (String, Row)>,
     /// Calls that were open; each goes to one device.
     left: Left,
-    /// Turns with which devices go on that have not shown yet that they have the welcome. It may be lost on its way, and they
-    /// ask again.
-    given: BTreeMap<String, RestoredTurn>,
+    /// Turns with which devices go on that have not shown yet that they have the welcome, with their users. It may be lost on its
+    /// way, and they ask again.
+    given: BTreeMap<String, (String, RestoredTurn)>,
     /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their
     /// user was erased.
     back: BTreeSet<String>,
@@ -194,10 +194,19 @@ impl StoredSessions {
             return None;
         }
         let row = open.sessions.get(device).filter(|(owner, _)| owner == user);
-        let request = row.and_then(|(_, row)| row.untold_request().cloned());
+        let (is_users, request) = (row.is_some(), row.and_then(|(_, row)| row.untold_request().cloned()));
         let left = open.turn(device, user, request);
-        open.told(device);
+        // The row may be of the user for whom the device was paired before.
+        if is_users {
+            open.told(device);
+        }
+        open.given.remove(device);
         left
+    }
+
+    /// Whether a session of this device was given what is left, and its welcome has not arrived.
+    pub(in crate::device_task) fn is_left_for(&self, device: &str) -> bool {
+        self.open().given.contains_key(device)
     }
 
     /// What was left of a turn of this device was told, on it or elsewhere.
@@ -210,17 +219,30 @@ impl StoredSessions {
         self.until_us.saturating_sub(clock::mono_us())
     }
 
-    /// No device comes back any more: their sessions are over, also for the next process. What is left to be told, by user.
-    pub(in crate::device_task) fn expire(&self, store: &Store) -> BTreeMap<String, RestoredTurn> {
+    /// No device comes back any more: their sessions are over, also for the next process. What is left to be told, by user; a device
+    /// that has a session tells what that was given.
+    pub(in crate::device_task) fn expire(
+        &self,
+        store: &Store,
+        has_session: impl Fn(&str) -> bool,
+    ) -> BTreeMap<String, RestoredTurn> {
         let mut open = self.open();
         let muted = std::mem::take(&mut open.muted);
-        let Open { sessions, left, given, back, .. } =
+        let Open { sessions, left, mut given, back, .. } =
             std::mem::replace(&mut *open, Open { muted, is_over: true, ..Open::default() });
         let Left { unknown, mut asked } = left;
         let mut untold: BTreeMap<String, RestoredTurn> = BTreeMap::new();
+        // A session of this process has its row, and what it was given to tell. One that never came to be has told nothing.
+        let mut gone_on = back;
+        gone_on.extend(given.keys().filter(|device| has_session(device)).cloned());
+        given.retain(|device, _| !gone_on.contains(device));
+        for (user, turn) in given.into_values() {
+            let told = untold.entry(user).or_default();
+            told.unknown.extend(turn.unknown);
+            told.asked.extend(turn.asked);
+        }
         for (device, (user, row)) in sessions {
-            // A session of this process has its row, or what it was given to tell.
-            if row.over || back.contains(&device) || given.contains_key(&device) {
+            if row.over || gone_on.contains(&device) {
                 continue;
             }
             if row.untold_request().is_some() {
@@ -232,7 +254,7 @@ impl StoredSessions {
             drop(store.submit(row, |_| {}));
         }
         for (user, unknown) in unknown {
-            untold.entry(user).or_default().unknown = unknown;
+            untold.entry(user).or_default().unknown.extend(unknown);
         }
         untold
     }
@@ -266,10 +288,10 @@ impl StoredSessions {
         let mut open = self.open();
         let Open { sessions, left, given, back, muted, .. } = &mut *open;
         muted.retain(|(_, owner)| owner.as_str() != user);
+        given.retain(|_, (owner, _)| owner.as_str() != user);
         sessions.retain(|device, (owner, _)| {
             let stays = owner.as_str() != user;
             if !stays {
-                given.remove(device);
                 back.insert(device.clone());
             }
             stays
@@ -287,7 +309,7 @@ impl Open {
     /// What this device is to tell its user: that a turn with this request was cut off, and calls of which nobody knows what became
     /// of them, also where no turn was. The records of its questions stay until they are answered, or given up.
     fn turn(&mut self, device: &str, user: &str, request: Option<String>) -> Option<RestoredTurn> {
-        if let Some(given) = self.given.get(device) {
+        if let Some((_, given)) = self.given.get(device).filter(|(owner, _)| owner == user) {
             return Some(given.clone());
         }
         let is_cut_off = |other: &String, row: &Row| row.untold_request().is_some() && !self.back.contains(other);
@@ -302,7 +324,7 @@ impl Open {
         let questions = (user.to_owned(), device.to_owned());
         let asked = request.as_ref().and_then(|_| self.left.asked.remove(&questions)).unwrap_or_default();
         let turn = RestoredTurn { request: request.unwrap_or_default(), unknown, asked };
-        self.given.insert(device.to_owned(), turn.clone());
+        self.given.insert(device.to_owned(), (user.to_owned(), turn.clone()));
         Some(turn)
     }
 
