@@ -585,7 +585,7 @@ async fn a_tool_that_a_kill_9_cuts_off_is_told_by_its_name_and_is_not_run_again(
     let told = |event: &Event| match &event.seen {
         Seen::SpeechHeard { complete: true, text, .. } => {
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            words.contains("I was restarted before I was done. I don't know whether this was done: Faulty: Stall.")
+            words.contains("I was restarted before I was done. I don't know whether this was done: Faulty: stall.")
         }
         _ => false,
     };

@@ -52,7 +52,8 @@ fn sentences_that_help_lists_are_understood() {
             let tool = tools.iter().find(|tool| tool.name == name).expect("a built-in tool");
             let sentence = tools::phrases::example(tool, language).expect("an example");
             let asked = Request { language: language.to_owned(), ..request(&sentence, &tools) };
-            let Decision::Calls(calls) = engine.decide(&asked) else { panic!("{language}: {sentence}") };
+            let decided = engine.decide(&asked);
+            let Decision::Calls(calls) = &decided else { panic!("{language}: {sentence}: {decided:?}") };
             assert_eq!(calls[0].name, name, "{language}: {sentence}");
         }
     }
