@@ -110,7 +110,7 @@ pub(super) const TABLE: Table = &[
     (
         "note.add",
         &[
-            "note que {text}",
+            "prends note de {text}",
             "(note|notes|noter) [que|qu'|ça|ceci] {text}",
             "(prends|prendre|fais|crée|ajoute|écris|enregistre|garde) [moi] [une|en] [nouvelle|autre] note [que|qu'|de|d'|pour|disant] {text}",
             "[nouvelle] note {text}",

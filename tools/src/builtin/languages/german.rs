@@ -137,7 +137,7 @@ pub(super) const TABLE: Table = &[
     (
         "note.add",
         &[
-            "notiere {text}",
+            "mach eine notiz {text}",
             "(notier|notiere|notier dir|notiere dir|notiere mir) [dass|bitte|folgendes] {text}",
             "(mach|mache|schreib|schreibe|erstelle|nimm|speichere) [mir|dir] [eine] [neue|kurze] notiz [dass|auf|über] {text}",
             "(schreib|schreibe) [mir|dir] auf [dass] {text}",

@@ -111,7 +111,7 @@ pub(super) const TABLE: Table = &[
     (
         "note.add",
         &[
-            "apunta {text}",
+            "toma nota de {text}",
             "(apunta|anota|apúntame|anótame|apuntar|anotar) [que|esto|lo siguiente] {text}",
             "(toma|tomar|haz|crea|añade|agrega|guarda|escribe|graba) [una] [nueva|otra] nota [que|de|sobre|diciendo] {text}",
             "[nueva] nota [que] {text}",
