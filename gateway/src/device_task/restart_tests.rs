@@ -160,7 +160,7 @@ async fn a_token_that_another_device_shows_takes_nothing_of_a_stored_session() {
         assert_eq!(taken("without a row", user), Some((0, None)), "{user}");
     }
     for device in ["earlier", "later", "without a row"] {
-        sessions.welcome_arrived(device);
+        sessions.welcome_arrived(device, USER);
     }
     assert_eq!(taken("glasses", USER), Some((5, Some("tell ben".to_owned()))), "it is there for its own device");
 }
@@ -211,7 +211,7 @@ async fn who_has_a_welcome_of_this_process_has_nothing_left_of_the_one_before_it
         assert!(take(device, before).is_some());
         let own = sessions.next();
         assert!(take(device, own).is_some(), "the welcome has come, and nothing that was sent since then");
-        sessions.welcome_arrived(device);
+        sessions.welcome_arrived(device, USER);
         // Its own session cannot go on, for whatever reason: all that it has sent to it was dealt with.
         assert_eq!((take(device, own), take(device, before)), (None, None));
     }
@@ -233,7 +233,7 @@ async fn what_was_left_of_a_turn_is_told_until_the_welcome_has_arrived() {
     let first = take();
     assert_eq!(first.unknown, unknown);
     assert_eq!(take(), first, "the welcome was lost on its way");
-    sessions.welcome_arrived("glasses");
+    sessions.welcome_arrived("glasses", USER);
     assert_eq!(sessions.take("glasses", USER, &of(2)), None, "told once");
 }
 

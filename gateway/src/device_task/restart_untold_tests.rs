@@ -97,8 +97,8 @@ async fn what_a_session_goes_on_with_is_left_to_it() {
     for (device, number) in [("back", 1), ("on its way", 2)] {
         assert!(sessions.take(device, USER, &of(number)).unwrap().turn.is_some());
     }
-    sessions.welcome_arrived("back");
-    assert!(!sessions.is_left_for("back") && sessions.is_left_for("on its way"));
+    sessions.welcome_arrived("back", USER);
+    assert!(!sessions.is_left_for("back", USER) && sessions.is_left_for("on its way", USER));
     sessions.until_us = 0;
     assert!(sessions.expire(&store, |_| true).is_empty());
     // Until its welcome has arrived, the glasses have the token of the session before.
@@ -128,7 +128,7 @@ async fn what_was_told_elsewhere_is_given_to_no_further_session() {
     let sessions = next_with_calls(&store).await;
     assert!(sessions.take("late", USER, &of(1)).unwrap().turn.is_some());
     // Its session ends before the welcome has arrived.
-    sessions.told("late");
+    sessions.told("late", USER);
     assert_eq!(sessions.take("late", USER, &of(1)).unwrap().turn, None);
 }
 

@@ -28,7 +28,7 @@ impl Session {
         }
         self.services.roster.confirmed(&self.id, self.number, now_us);
         if self.claims.tokens.welcome_arrived() {
-            self.services.resumption.stored.welcome_arrived(&self.id);
+            self.services.resumption.stored.welcome_arrived(&self.id, &self.user.name);
             self.stored.keep();
         }
     }

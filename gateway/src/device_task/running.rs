@@ -15,6 +15,7 @@ use gateway_core::{
 use super::{
     Claim, ERASING, say_goodbye,
     session::{End, Session},
+    untold,
 };
 use crate::{
     clock,
@@ -80,7 +81,8 @@ impl Session {
         let is_stopping = matches!(reason, Some((GoodbyeReason::ShuttingDown, _)));
         // The one that takes its place before the welcome has arrived tells what the process before this one has left.
         let left = &self.services.resumption.stored;
-        let is_left = matches!(reason, Some((GoodbyeReason::Replaced, _))) && left.is_left_for(&self.id);
+        let is_left =
+            matches!(reason, Some((GoodbyeReason::Replaced, _))) && left.is_left_for(&self.id, &self.user.name);
         let is_told = self.link.is_glasses() && !is_stopping && !is_left;
         self.input(Input::LinkLost);
         if is_told {
@@ -89,6 +91,10 @@ impl Session {
         }
         self.input(if is_told { Input::NotResumed } else { Input::Shutdown });
         settle(&mut Running { session: &mut self, up: None });
+        // Glasses that only read have shown it, and their welcome has never arrived.
+        if is_told && self.services.resumption.stored.is_left_for(&self.id, &self.user.name) {
+            untold::tell_left_of(&self.services, &self.user.name, &self.id);
+        }
         self.stored.end();
         self.leave().await;
         let (device, session) = (&self.id, self.number);

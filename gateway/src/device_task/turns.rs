@@ -35,7 +35,7 @@ impl Session {
     /// may have failed. Nothing is told of a user who was erased meanwhile.
     pub(super) fn undelivered(&self, text: String) {
         // Also what the process before this one has left.
-        self.services.resumption.stored.told(&self.id);
+        self.services.resumption.stored.told(&self.id, &self.user.name);
         let (lease, users) = (self.user.lease.enter(), &self.services.users);
         if lease.is_none() || !users.undelivered(&self.user.name, text) {
             tracing::debug!(device = self.id, session = self.number, "what was not heard is told nowhere else");

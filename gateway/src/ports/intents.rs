@@ -164,7 +164,7 @@ impl StoredIntents {
                 let made = made.get(&key).cloned().unwrap_or_default();
                 let is_done = |made: &&Made| matches!(&made.past, Past::Done(result) if !result.is_error());
                 let done = made.iter().filter(is_done).map(|made| made.tool.clone()).collect();
-                // Who asked for it on a socket or as another program is told there, if at all.
+                // Who asked for it as another program, or called the tool by hand, is told there, if at all.
                 if row.of_turn {
                     let unknown = UnknownCall { key: own, tool: row.tool.clone(), done };
                     left.unknown.entry(user.clone()).or_default().push(unknown);

@@ -28,7 +28,7 @@ const ANSWERS_MAX: u32 = 8;
 /// sending to the old address until something comes from the new one.
 const MOVED_US_MAX: u64 = 400_000;
 /// Words of the sentences by which a wearer is told of a loss.
-const TOLD: [&str; 3] = ["did not catch that", "connection was lost", "did not reach you"];
+const TOLD: [&str; 2] = ["did not catch that", "did not reach you"];
 /// What is said while a tool takes its time.
 const FILLER: &str = "Let me check.";
 

@@ -13,6 +13,9 @@ const LOOKS: u8 = 2;
 /// How long behind the end of what is played a voice may be no more than its echo, in microseconds: glasses may tell of the end
 /// a little before it sounds, and a room goes on sounding. Whoever answers at once is not done by then.
 const TAIL_US: u64 = 400_000;
+/// How much of such a voice may lie before that end and be noticed behind it, in microseconds: until a voice is found, and its
+/// sound has come.
+const NOTICED_US: u64 = 400_000;
 /// How long behind that end the assistant's own words give no consent, in microseconds: glasses that report what they were sent, in
 /// place of what has sounded, tell of the end 600 ms too early.
 const OWN_WORDS_US: u64 = 800_000;
@@ -70,7 +73,7 @@ impl OwnVoice {
     /// Whether a voice that began behind its end, was over at this time, monotonic, and has this length by the glasses' clock may
     /// have been no more than its echo. The sound of a link that stalls, or comes back, is all there at once, however long it is.
     pub(super) fn may_be_rest(&self, voice_us: u64, length_us: u64) -> bool {
-        length_us <= TAIL_US && self.covers(voice_us)
+        length_us <= TAIL_US + NOTICED_US && self.covers(voice_us)
     }
 
     /// Whether a voice that began at this time, monotonic, may have said the last of its words.
@@ -92,7 +95,7 @@ mod tests {
         own.note(false, 3_000_000);
         own.note(false, 9_000_000);
         assert!(own.covers(2_900_000) && own.covers(3_400_000) && !own.covers(3_400_001));
-        assert!(own.may_be_rest(3_400_000, 400_000) && !own.may_be_rest(3_400_000, 400_001));
+        assert!(own.may_be_rest(3_400_000, 800_000) && !own.may_be_rest(3_400_000, 800_001));
         assert!(own.may_go_on_until(3_800_000) && !own.may_go_on_until(3_800_001));
         own.delay(2_000_000);
         assert!(own.covers(5_400_000) && !own.covers(5_400_001));

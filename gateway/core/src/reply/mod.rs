@@ -113,8 +113,9 @@ impl Reply {
 
     /// Whether all was heard that has been said beside an answer.
     pub(crate) fn has_told_asides(&self) -> bool {
-        let answer = self.playout.as_ref().filter(|playout| playout.purpose == Purpose::Answer);
-        answer.is_some_and(Playout::has_told_asides)
+        // Without a speaker all of them count as played at once.
+        let answer = |playout: &&Playout| playout.purpose == Purpose::Answer && playout.has_speaker;
+        self.playout.as_ref().filter(answer).is_some_and(Playout::has_told_asides)
     }
 
     /// The spoken text that the microphone may have picked up: before anything of an answer is said, it is the last one's.

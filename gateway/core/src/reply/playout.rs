@@ -56,7 +56,7 @@ pub(super) struct Playout {
     heard_marked: bool,
     /// Whether the wearer can read what cannot be said.
     pub(super) readable: bool,
-    has_speaker: bool,
+    pub(super) has_speaker: bool,
     /// The device has stopped the sound by itself: nothing more of it is said.
     pub(super) is_silenced: bool,
 }

@@ -70,9 +70,9 @@ struct Open {
     /// Turns with which devices go on that have not shown yet that they have the welcome, with their users. It may be lost on its
     /// way, and they ask again.
     given: BTreeMap<String, (String, RestoredTurn)>,
-    /// Devices for which nothing is left: they have a welcome of this process and ask for sessions of its own, or their
-    /// user was erased.
-    back: BTreeSet<String>,
+    /// Devices, with their users, for which nothing is left: they have a welcome of this process and ask for sessions of its own, or
+    /// their user was erased.
+    back: BTreeSet<(String, String)>,
     /// Devices, with their users, whose next session begins muted: no more than were paired.
     muted: BTreeSet<(String, String)>,
     /// The time in which devices come back to their sessions is over, and what is left of them was handed out.
@@ -151,7 +151,7 @@ impl StoredSessions {
     /// What is left of the session that this device asks for.
     pub(in crate::device_task) fn take(&self, device: &str, user: &str, resume: &ResumeOwned) -> Option<Restored> {
         let mut open = self.open();
-        if self.left_us() == 0 || open.is_over || open.back.contains(device) {
+        if self.left_us() == 0 || open.is_over || open.is_back(device, user) {
             return None;
         }
         let number = number_of(&resume.token);
@@ -190,28 +190,24 @@ impl StoredSessions {
     /// for nobody any more.
     pub(in crate::device_task) fn give_up(&self, device: &str, user: &str) -> Option<RestoredTurn> {
         let mut open = self.open();
-        if open.is_over || open.back.contains(device) {
+        if open.is_back(device, user) || (open.is_over && !open.is_given(device, user)) {
             return None;
         }
         let row = open.sessions.get(device).filter(|(owner, _)| owner == user);
-        let (is_users, request) = (row.is_some(), row.and_then(|(_, row)| row.untold_request().cloned()));
+        let request = row.and_then(|(_, row)| row.untold_request().cloned());
         let left = open.turn(device, user, request);
-        // The row may be of the user for whom the device was paired before.
-        if is_users {
-            open.told(device);
-        }
-        open.given.remove(device);
+        open.told(device, user);
         left
     }
 
     /// Whether a session of this device was given what is left, and its welcome has not arrived.
-    pub(in crate::device_task) fn is_left_for(&self, device: &str) -> bool {
-        self.open().given.contains_key(device)
+    pub(in crate::device_task) fn is_left_for(&self, device: &str, user: &str) -> bool {
+        self.open().is_given(device, user)
     }
 
     /// What was left of a turn of this device was told, on it or elsewhere.
-    pub(in crate::device_task) fn told(&self, device: &str) {
-        self.open().told(device);
+    pub(in crate::device_task) fn told(&self, device: &str, user: &str) {
+        self.open().told(device, user);
     }
 
     /// For how long devices may still come back to their sessions, in microseconds.
@@ -228,23 +224,25 @@ impl StoredSessions {
     ) -> BTreeMap<String, RestoredTurn> {
         let mut open = self.open();
         let muted = std::mem::take(&mut open.muted);
-        let Open { sessions, left, mut given, back, .. } =
+        let Open { sessions, left, given, back, .. } =
             std::mem::replace(&mut *open, Open { muted, is_over: true, ..Open::default() });
         let Left { unknown, mut asked } = left;
         let mut untold: BTreeMap<String, RestoredTurn> = BTreeMap::new();
         // A session of this process has its row, and what it was given to tell. One that never came to be has told nothing.
-        let mut gone_on = back;
-        gone_on.extend(given.keys().filter(|device| has_session(device)).cloned());
-        given.retain(|device, _| !gone_on.contains(device));
+        let (kept, given): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            given.into_iter().partition(|(device, _)| has_session(device));
+        open.given = kept;
         for (user, turn) in given.into_values() {
             let told = untold.entry(user).or_default();
             told.unknown.extend(turn.unknown);
             told.asked.extend(turn.asked);
         }
         for (device, (user, row)) in sessions {
-            if row.over || gone_on.contains(&device) {
+            let of_user = (device, user);
+            if row.over || back.contains(&of_user) || open.is_given(&of_user.0, &of_user.1) {
                 continue;
             }
+            let (device, user) = of_user;
             if row.untold_request().is_some() {
                 let questions = asked.remove(&(user.clone(), device.clone())).unwrap_or_default();
                 untold.entry(user.clone()).or_default().asked.extend(questions);
@@ -260,11 +258,11 @@ impl StoredSessions {
     }
 
     /// The device has the welcome of a session of this process, with which it goes on or begins anew.
-    pub(in crate::device_task) fn welcome_arrived(&self, device: &str) {
+    pub(in crate::device_task) fn welcome_arrived(&self, device: &str, user: &str) {
         let mut open = self.open();
         open.given.remove(device);
         if !open.is_over {
-            open.back.insert(device.to_owned());
+            open.back.insert((device.to_owned(), user.to_owned()));
         }
     }
 
@@ -292,7 +290,7 @@ impl StoredSessions {
         sessions.retain(|device, (owner, _)| {
             let stays = owner.as_str() != user;
             if !stays {
-                back.insert(device.clone());
+                back.insert((device.clone(), owner.clone()));
             }
             stays
         });
@@ -312,7 +310,7 @@ impl Open {
         if let Some((_, given)) = self.given.get(device).filter(|(owner, _)| owner == user) {
             return Some(given.clone());
         }
-        let is_cut_off = |other: &String, row: &Row| row.untold_request().is_some() && !self.back.contains(other);
+        let is_cut_off = |other: &String, row: &Row| row.untold_request().is_some() && !self.is_back(other, user);
         let mut others = self.sessions.iter().filter(|(other, (owner, _))| *other != device && owner == user);
         // Who hears of a turn on another device hears of its calls there.
         let is_elsewhere = request.is_none() && others.any(|(other, (_, row))| is_cut_off(other, row));
@@ -328,10 +326,20 @@ impl Open {
         Some(turn)
     }
 
-    fn told(&mut self, device: &str) {
-        self.given.remove(device);
-        if let Some((_, row)) = self.sessions.get_mut(device) {
+    fn told(&mut self, device: &str, user: &str) {
+        if self.is_given(device, user) {
+            self.given.remove(device);
+        }
+        if let Some((_, row)) = self.sessions.get_mut(device).filter(|(owner, _)| owner == user) {
             (row.turn, row.cut_off) = (false, None);
         }
+    }
+
+    fn is_given(&self, device: &str, user: &str) -> bool {
+        self.given.get(device).is_some_and(|(owner, _)| owner == user)
+    }
+
+    fn is_back(&self, device: &str, user: &str) -> bool {
+        self.back.contains(&(device.to_owned(), user.to_owned()))
     }
 }

@@ -74,9 +74,9 @@ impl<L> Recogniser<L> {
 impl<L: Transcribe> Transcribe for Recogniser<L> {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
         let remote = &self.remote;
-        // Weights that do not know the language are as good as none. But others on this machine are heard by them: a server that
-        // failed a short while ago holds up no thread.
-        let alone = self.local.is_none();
+        // Weights that do not know the language are as good as none. But others on this machine are heard by them: passing texts hold
+        // up no thread for a server that failed a short while ago.
+        let alone = self.local.is_none() || !options.on_box;
         let Some(local) = self.local.as_mut().filter(|local| local.can(options)) else {
             // There is nobody else to ask, and it is asked for what was said only.
             if options.translate {

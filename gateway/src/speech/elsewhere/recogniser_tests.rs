@@ -134,7 +134,7 @@ fn without_weights_here_everything_goes_there_every_time() {
 fn a_language_that_the_weights_here_do_not_know_goes_there_and_holds_up_no_thread_for_long() {
     for order in [Order::Instead, Order::Fallback] {
         let refuses = Answer::Sends(503, "", Vec::new());
-        let (remote, requests) = remote(order, vec![says("Guten"), refuses], PATIENT);
+        let (remote, requests) = remote(order, vec![says("Guten"), refuses, says("Guten Tag")], PATIENT);
         let mut recogniser = Recogniser::new(Some(English), remote);
         let mut passing = |language: &str| {
             let on_box = Options { on_box: true, spoken: Spoken::of(language), ..options() };
@@ -144,9 +144,11 @@ fn a_language_that_the_weights_here_do_not_know_goes_there_and_holds_up_no_threa
         assert!(passing("auto").contains("503"));
         assert!(passing("auto").contains("a short while ago"), "others are heard by this thread");
         assert_eq!(passing("en"), "local");
+        let whole = Options { spoken: Spoken::of("de"), ..options() };
+        assert_eq!(text(recogniser.transcribe(&SPEECH, &whole)), "Guten Tag", "a whole utterance is sent all the same");
         let translated = recogniser.transcribe(&SPEECH, &Options { translate: true, ..options() });
         assert!(matches!(translated, Err(Error::Elsewhere(why)) if why.contains("translations")));
-        assert_eq!(requests.try_iter().count(), 2);
+        assert_eq!(requests.try_iter().count(), 3);
     }
 }
 
