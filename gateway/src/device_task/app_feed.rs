@@ -79,6 +79,14 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed, spoken: Spo
     }
 }
 
+/// The language of the wearer: where any is heard, that of this tag.
+pub(super) fn own_of(spoken: Spoken, tag: &str) -> Language {
+    match spoken {
+        Spoken::Is(language) => language,
+        Spoken::Detected => Language::of(tag).unwrap_or(Language::ENGLISH),
+    }
+}
+
 impl AppFeed {
     pub(super) fn new(feed: Arc<Feed>, (device, session): (&str, &str), model: &str, language: &'static str) -> Self {
         let (device, session, model) = (device.into(), session.into(), model.into());

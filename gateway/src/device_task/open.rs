@@ -2,10 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use audio::{
-    asr::{Language, Spoken},
-    jitter,
-};
+use audio::{asr::Spoken, jitter};
 use device_protocol::{RejectCode, Sensors, limits, up::HelloOwned};
 use gateway_core::{
     conversation::{self, Conversation},
@@ -118,7 +115,7 @@ impl Session {
                 feed,
                 (&id, &services.admission.name_of(number)),
                 &hello.model,
-                own_of(spoken, &language).code(),
+                app_feed::own_of(spoken, &language).code(),
             ),
             translations: Translations::default(),
             services,
@@ -347,14 +344,6 @@ fn languages_of(services: &Services, user: &str, own: &str, hears: bool) -> (Spo
     let own = if own.is_empty() { &services.settings.language } else { own };
     let understood = services.engines.languages.of(user);
     (understood.spoken(own), understood.answered(own, hears))
-}
-
-/// The language of the wearer: where any is heard, that of this tag.
-fn own_of(spoken: Spoken, tag: &str) -> Language {
-    match spoken {
-        Spoken::Is(language) => language,
-        Spoken::Detected => Language::of(tag).unwrap_or(Language::ENGLISH),
-    }
 }
 
 /// The ear of a device with a microphone.
