@@ -91,7 +91,7 @@ async fn help_has_sentences_of_the_language_in_which_it_is_asked() {
     let fixture = Fixture::usual();
     let asked = CallContext { language: Some("de-CH".into()), ..context() };
     let result = fixture.executor.call(asked, call("help.show", json!({}))).await;
-    let say = "You can say, for example: stell einen timer auf zehn Minuten, erinnere mich in zehn Minuten daran dass check the oven, notiere buy milk or wie spät ist es.";
+    let say = "You can say, for example: stell einen timer auf zehn Minuten, erinnere mich in zehn Minuten daran dass check the oven, mach eine notiz buy milk or wie spät ist es.";
     assert_eq!(result.say.as_deref(), Some(say));
     assert!(result.content.contains("was ist zwölf mal sieben"), "{}", result.content);
     // A tool without German sentences is called by its English ones.
