@@ -86,6 +86,7 @@ impl Session {
         };
         let conversation = conversation_of(&services.engines, &settings, &hello, ear.as_ref());
         let glasses = app_feed::glasses(&hello, &formats, spoken);
+        let own = app_feed::own_of(spoken, &language).code();
         let presence = enter(&services, &id, present, (glasses, feed.clone(), user.clone())).await?;
         let is_resumable = link.transport.is_glasses && settings.conversation.resume_ms_max > 0;
         let restored = restored_of(&services, &hello, (&record.user, &id), (link.transport, is_resumable));
@@ -111,12 +112,7 @@ impl Session {
             turns: TurnRecords::new(&id, link.transport),
             typed: TypedRequest::new(link.answered.take()),
             user: SessionUser::new(record.user, lease, user),
-            app_feed: AppFeed::new(
-                feed,
-                (&id, &services.admission.name_of(number)),
-                &hello.model,
-                app_feed::own_of(spoken, &language).code(),
-            ),
+            app_feed: AppFeed::new(feed, (&id, &services.admission.name_of(number)), &hello.model, own),
             translations: Translations::default(),
             services,
             id,
