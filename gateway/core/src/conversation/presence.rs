@@ -145,7 +145,7 @@ impl Conversation {
             return;
         }
         if let Some(text) = self.microphone.take(now_us) {
-            self.cx.push(Output::Chime(Chime::Trouble));
+            self.cx.chime(Chime::Trouble);
             self.aside(text);
         }
     }

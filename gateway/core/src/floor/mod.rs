@@ -302,6 +302,7 @@ impl Floor {
         let is_deaf = self.deaf;
         if let Some(open) = &mut self.open {
             open.origin.background = !open.origin.during_turn;
+            open.origin.over_speech |= open.origin.during_turn;
             open.origin.echo |= !cx.echo_cancelled;
             let is_over_it = open.voiced && !open.origin.background && !open.echo.is_present();
             if is_over_it && !is_deaf && !cx.armed(Timer::VoiceConfirmed) {

@@ -44,7 +44,7 @@ pub(super) struct Origin {
     pub(super) grounds: Grounds,
     /// The assistant was at work, or an earlier utterance had no transcript yet.
     pub(super) during_turn: bool,
-    /// The assistant was speaking when it began.
+    /// The assistant was speaking when it began, or it began while the assistant was at work, which spoke before its end.
     pub(super) over_speech: bool,
     /// It began before the assistant was at work: only a wake or cancel word in it counts.
     pub(super) background: bool,
