@@ -156,6 +156,15 @@ pub(super) async fn shown(glasses: &mut Glasses, wanted: &str) {
     .await;
 }
 
+/// Decodes of words while somebody speaks that the gateway left out for lack of time.
+async fn partials_left_out(world: &World) -> f64 {
+    let address = format!("http://127.0.0.1:{}/metrics", world.web().port());
+    let told = reqwest::get(address).await.expect("an answer").text().await.expect("its text");
+    let name = "lorgnette_decodes_dropped_total{kind=\"partial\"} ";
+    let count = told.lines().find_map(|line| line.strip_prefix(name)).expect("the count");
+    count.parse().expect("a number")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_app_on_the_published_sdk_is_spoken_to() {
     let _floor = floor().await;
@@ -178,7 +187,8 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     let answer = answered(&mut glasses).await;
     assert!(answer.contains("on the list"), "{answer}");
 
-    // It receives speech that is addressed to nobody; also while it is spoken, where a busy machine has time for that.
+    // It receives speech that is addressed to nobody; also while it is spoken, unless the gateway counts what it left out
+    // for lack of time.
     for said in 1.. {
         say(&mut glasses, "The weather in the mountains is wonderful today.").await;
         let heard = app.told("heard").await;
@@ -186,7 +196,11 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
         if app.count("hearing") > 0 {
             break;
         }
-        assert!(said < SAID_MAX, "{:#?}", app.seen);
+        if said == SAID_MAX {
+            let left_out = partials_left_out(&world).await;
+            assert!(left_out > 0.0, "{:#?}", app.seen);
+            break;
+        }
     }
 
     say(&mut glasses, "Hey Mentra, count the shopping list.").await;

@@ -1,53 +1,41 @@
-//! A program's computing time: it stands still while the program waits for its calls.
+//! A program's computing time: processor time of the thread that runs it. It stands still while the program waits for
+//! its calls, and while other programs have the processor.
 
-use std::{
-    cell::Cell,
-    time::{Duration, Instant},
-};
+use std::{cell::Cell, time::Duration};
 
-/// Counts computing time up to a limit.
+use rustix::time::{ClockId, clock_gettime};
+
+/// Counts computing time up to a limit. Begins without one.
 #[derive(Debug)]
 pub struct ComputeClock {
-    left: Cell<Duration>,
-    running_since: Cell<Option<Instant>>,
+    /// What the thread's clock says when the time is used up.
+    end: Cell<Duration>,
     over: Cell<bool>,
 }
 
+impl Default for ComputeClock {
+    fn default() -> Self {
+        Self { end: Cell::new(Duration::MAX), over: Cell::new(false) }
+    }
+}
+
 impl ComputeClock {
-    /// A clock that stands still.
-    pub fn new(limit: Duration) -> Self {
-        Self { left: Cell::new(limit), running_since: Cell::new(None), over: Cell::new(false) }
-    }
-
-    /// Sets the time that is left.
-    pub fn limit(&self, limit: Duration) {
-        self.left.set(limit);
-    }
-
-    /// Sets the time that is left from now on, if less is wanted.
-    pub fn limit_now(&self, limit: Duration) {
-        let running = self.running_since.get().map_or(Duration::ZERO, |since| since.elapsed());
-        self.left.set(self.left.get().min(running.saturating_add(limit)));
-    }
-
-    /// Runs from now on.
-    pub fn start(&self) {
-        self.running_since.set(Some(Instant::now()));
-    }
-
-    /// Stands still from now on.
-    pub fn stop(&self) {
-        if let Some(since) = self.running_since.take() {
-            self.left.set(self.left.get().saturating_sub(since.elapsed()));
-        }
+    /// So much is left from now on, if less is not left anyway.
+    pub fn limit(&self, left: Duration) {
+        self.end.set(self.end.get().min(computed().saturating_add(left)));
     }
 
     /// Whether the time is used up; it stays so.
     pub fn is_over(&self) -> bool {
-        let running = self.running_since.get().map_or(Duration::ZERO, |since| since.elapsed());
-        if running >= self.left.get() {
+        if computed() >= self.end.get() {
             self.over.set(true);
         }
         self.over.get()
     }
+}
+
+/// Processor time of this thread since its start.
+fn computed() -> Duration {
+    // The kernel's times of a thread are never negative.
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }

@@ -107,7 +107,7 @@ impl State {
     fn new(channel: impl Channel + 'static) -> Self {
         Self {
             channel: Box::new(RefCell::new(channel)),
-            clock: ComputeClock::new(Duration::MAX),
+            clock: ComputeClock::default(),
             closed: Cell::default(),
             calls: Cell::default(),
             waiting: Cell::default(),
@@ -246,7 +246,6 @@ impl Engine {
 
     fn limit(&self, compute: Duration) {
         self.state.clock.limit(compute);
-        self.state.clock.start();
         let state = Rc::clone(&self.state);
         self.runtime.set_interrupt_handler(Some(Box::new(move || state.closed.get() || state.clock.is_over())));
     }
@@ -336,12 +335,9 @@ impl Engine {
         }
     }
 
-    /// Waits for an answer and gives it to the program. Its clock stands still meanwhile.
+    /// Waits for an answer and gives it to the program.
     fn answer(&self) -> Result<(), Stop> {
-        self.state.clock.stop();
-        let answer = self.state.channel.answer();
-        self.state.clock.start();
-        let (id, result) = answer?;
+        let (id, result) = self.state.channel.answer()?;
         self.state.waiting.set(self.state.waiting.get().checked_sub(1).ok_or(Stop::Closed)?);
         self.with(|ctx| {
             let settle = self.settle.clone().restore(ctx)?;

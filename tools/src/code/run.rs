@@ -18,11 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Ended, Host, HostError, Limits, Outcome, ProgramError,
     bridge::Bridge,
-    process::{CHUNK_BYTES, Process},
+    process::{CHUNK_BYTES, Process, computed},
 };
 
 /// From the end of a program's time to the kill: the engine ends it by itself, with the place where it was.
 const GRACE: Duration = Duration::from_millis(500);
+/// Between two looks at what a process has used: the kernel counts in steps of 10 ms.
+const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Bytes of an error's code.
 const CODE_BYTES_MAX: usize = 64;
 
@@ -34,32 +36,36 @@ enum Stop {
     Closed,
 }
 
-/// When a run has to end. The time in calls counts for the whole run only.
+/// When a run has to end. Its computing time is the processor time of its process: it stands still in calls, and while
+/// others have the processor.
 struct Deadlines {
-    compute_left: Duration,
-    computing_since: Option<Instant>,
+    process: Option<u32>,
+    /// What the process may have used at most, with what it had used before.
+    compute: Duration,
+    /// When it can have used that at the earliest.
+    look: Instant,
     whole: Instant,
 }
 
 impl Deadlines {
-    fn new(limits: Limits) -> Self {
-        let now = Instant::now();
-        Self { compute_left: limits.compute + GRACE, computing_since: Some(now), whole: now + limits.wall }
-    }
-
-    fn set_computing(&mut self, is_computing: bool) {
-        match (self.computing_since, is_computing) {
-            (Some(since), false) => {
-                self.compute_left = self.compute_left.saturating_sub(since.elapsed());
-                self.computing_since = None;
-            }
-            (None, true) => self.computing_since = Some(Instant::now()),
-            _ => {}
-        }
+    fn new(limits: Limits, process: Option<u32>) -> Self {
+        let (now, left) = (Instant::now(), limits.compute + GRACE);
+        let before = process.and_then(computed).unwrap_or_default();
+        Self { process, compute: before + left, look: now + left, whole: now + limits.wall }
     }
 
     fn next(&self) -> Instant {
-        self.computing_since.map_or(self.whole, |since| self.whole.min(since + self.compute_left))
+        self.whole.min(self.look)
+    }
+
+    /// Whether the time is over, now that the [next](Self::next) moment has come. Where the kernel does not tell what
+    /// a process has used, it still ends it itself, after [`code_sandbox::fences::CPU_SECONDS_MAX`].
+    fn are_over(&mut self) -> bool {
+        let now = Instant::now();
+        let used = self.process.and_then(computed).unwrap_or_default();
+        let left = self.compute.saturating_sub(used);
+        self.look = now + left.max(LOOK_MIN);
+        now >= self.whole || left.is_zero()
     }
 }
 
@@ -94,7 +100,7 @@ pub(super) async fn run(
         queue: VecDeque::new(),
         running: FuturesUnordered::new(),
         outgoing,
-        deadlines: Deadlines::new(limits),
+        deadlines: Deadlines::new(limits, process.id()),
     };
     let (reader, writer) = process.socket.split();
     let stop = session.exchange(reader, writer, &mut process.bridge, cancel).await;
@@ -126,15 +132,14 @@ impl Session<'_> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             self.start_calls();
-            self.deadlines.set_computing(self.running.is_empty());
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
                     return Stop::Ended(Outcome::early(Ended::Cancelled, "the program was cancelled"));
                 }
-                () = sleep_until(self.deadlines.next()) => {
+                () = sleep_until(self.deadlines.next()) => if self.deadlines.are_over() {
                     return Stop::Ended(Outcome::early(Ended::TimedOut, "the program took too long and was killed"));
-                }
+                },
                 Some((id, result)) = self.running.next(), if !self.running.is_empty() => self.answer(id, result),
                 written = writer.write(&self.outgoing), if !self.outgoing.is_empty() => match written {
                     Ok(0) | Err(_) => return Stop::Closed,
@@ -221,11 +226,9 @@ impl Session<'_> {
 
     /// Waits for calls that have begun, so that their outcomes are known. Those that wait are not made.
     async fn finish_calls(&mut self, cancel: &CancellationToken) {
-        self.deadlines.set_computing(false);
-        let deadline = self.deadlines.next();
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = sleep_until(deadline) => {}
+            () = sleep_until(self.deadlines.whole) => {}
             () = async { while self.running.next().await.is_some() {} } => {}
         }
     }

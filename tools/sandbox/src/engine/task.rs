@@ -37,7 +37,7 @@ impl Engine {
             Action::Define => ("define", String::new(), "null".to_owned()),
             Action::Handle { function, arguments } => ("handle", function, arguments.to_string()),
             Action::Ask { function, arguments, compute_ms } => {
-                self.state.clock.limit_now(Duration::from_millis(compute_ms));
+                self.state.clock.limit(Duration::from_millis(compute_ms));
                 ("ask", function, arguments.to_string())
             }
         };
