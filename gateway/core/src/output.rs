@@ -64,8 +64,8 @@ pub enum Output {
     /// restart.
     QuestionOpen(Option<OpenQuestion>),
     /// The wearer was told what a restart has cut off, and is being asked again what waited for consent, or does not want
-    /// to be, or all of it is told elsewhere: after another restart it need not be told once more.
-    RestartTold,
+    /// to be; or all of it is told `elsewhere`. After another restart it need not be told once more.
+    RestartTold { elsewhere: bool },
     /// Ask the user's machine for the turn; once more, for the same one, where the link was lost before it was granted.
     /// `request`: what the wearer wants; store it for a restart.
     RequestTurn { turn: Turn, request: String },

@@ -81,7 +81,7 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
-            Output::RestartTold => self.restart_told(),
+            Output::RestartTold { elsewhere } => self.restart_told(elsewhere),
             Output::TurnReopened { turn, request } => {
                 self.stored.turn(turn.id, request, self.link.incoming.control_received());
             }

@@ -31,7 +31,6 @@ use std::{
     },
 };
 
-use device_protocol::limits;
 use gateway_core::vocab::{OpenEar, OpenQuestion, absent};
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +115,8 @@ pub(super) struct StoredSession {
     turn: u32,
     /// Calls of which the wearer is still to be told that nobody knows what became of them.
     unknown: Vec<UnknownCall>,
+    /// The wearer was told of it, if the device has its welcome.
+    is_shown: bool,
     /// The row as it was last submitted; `None`: nothing is to be stored, since the device has no welcome yet, or the session is
     /// over.
     stored: Option<Row>,
@@ -148,6 +149,7 @@ impl StoredSession {
             row,
             turn: 0,
             unknown: Vec::new(),
+            is_shown: false,
             stored: None,
             is_mute_only: false,
             is_urgent: false,
@@ -169,6 +171,9 @@ impl StoredSession {
     /// process for the session before this one, whose row is needed for the answer.
     pub(super) fn keep(&mut self) {
         self.stored.get_or_insert_default();
+        if std::mem::take(&mut self.is_shown) {
+            self.told();
+        }
     }
 
     /// The session cannot be resumed, but a wearer who has the gateway mute the glasses relies on it also behind a restart.
@@ -252,8 +257,18 @@ impl StoredSession {
         self.is_urgent = true;
     }
 
-    /// The wearer was told of it, and what is to be asked again is being asked.
+    /// The wearer was told of it, and what is to be asked again is being asked. A device that only shows it proves that it has shown
+    /// it with the first frame behind its welcome.
     pub(super) fn told(&mut self) {
+        if self.stored.is_none() {
+            self.is_shown = true;
+        } else {
+            self.told_elsewhere();
+        }
+    }
+
+    /// All of it is told on another device.
+    pub(super) fn told_elsewhere(&mut self) {
         self.row.cut_off = None;
         self.is_urgent = true;
         intents::wearer_told(&self.store, &self.user, &std::mem::take(&mut self.unknown));
@@ -369,19 +384,6 @@ impl StoredSession {
             failed(error);
         }
     }
-}
-
-/// Length of a token, in bytes: the session's number, and random ones.
-pub(super) const TOKEN_BYTES: usize = 8 + 32;
-const _: () = assert!(TOKEN_BYTES <= limits::TOKEN_BYTES_MAX);
-
-/// A token of the session with this number.
-pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
-    let mut token = [0; TOKEN_BYTES];
-    let (head, tail) = token.split_at_mut(8);
-    head.copy_from_slice(&number.to_be_bytes());
-    tail.copy_from_slice(&random);
-    token
 }
 
 /// How long a voice may have lasted before an utterance is open: a detector takes a few tenths of a second, and a phrase that is said

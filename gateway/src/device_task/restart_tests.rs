@@ -11,6 +11,7 @@ use tools::intents::{AskedCall, Intent, Journal as _};
 
 use super::*;
 use crate::{
+    device_task::tokens::token,
     ports::{
         intents::{Left, StoredIntents},
         records::StoredLedger,
@@ -298,6 +299,45 @@ async fn what_a_restart_has_cut_off_is_left_for_each_process_until_the_wearer_wa
     glasses.store();
     let sessions = next_with_calls(&store).await;
     assert_eq!(sessions.take("glasses", USER, &of(4)).unwrap().turn, None, "told once");
+}
+
+#[tokio::test]
+async fn what_is_shown_before_the_welcome_has_arrived_is_told_once_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let intent = Intent {
+        user: USER.into(),
+        key: [1; 16],
+        tool: "send.message".into(),
+        wall_ms: clock::wall_ms(),
+        program: None,
+        arguments: String::new(),
+        of_turn: true,
+        run: None,
+    };
+    journal.begin(&intent).await.unwrap();
+    let mut glasses = session(&store, "glasses", 1);
+    glasses.keep();
+    glasses.turn(1, "tell ben".into(), 5);
+    glasses.store();
+    for (number, arrives) in [(2, false), (3, true)] {
+        let sessions = next_with_calls(&store).await;
+        let turn = sessions.take("glasses", USER, &of(1)).unwrap().turn.unwrap();
+        assert_eq!(turn.unknown.len(), 1, "{number}");
+        glasses = session(&store, "glasses", number);
+        glasses.cut_off(turn.request, turn.unknown);
+        glasses.told();
+        assert!(!glasses.is_settled());
+        if arrives {
+            glasses.keep();
+        }
+        assert_eq!(glasses.is_settled(), arrives);
+        // The process dies.
+        glasses.store();
+    }
+    let sessions = next_with_calls(&store).await;
+    assert_eq!(sessions.take("glasses", USER, &of(3)).unwrap().turn, None);
 }
 
 #[tokio::test]

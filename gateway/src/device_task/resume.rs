@@ -30,6 +30,7 @@ impl Session {
         if self.claims.tokens.welcome_arrived() {
             self.services.resumption.stored.welcome_arrived(&self.id, &self.user.name);
             self.stored.keep();
+            self.give_up_asking();
         }
     }
 

@@ -79,11 +79,12 @@ impl Session {
     /// unless the gateway stops: then the next process tells of it. What was asked for on the control socket is not told on glasses.
     async fn finish(mut self: Box<Self>, reason: Option<(GoodbyeReason, String)>, link: Option<Link>) {
         let is_stopping = matches!(reason, Some((GoodbyeReason::ShuttingDown, _)));
-        // The one that takes its place before the welcome has arrived tells what the process before this one has left.
-        let left = &self.services.resumption.stored;
-        let is_left =
-            matches!(reason, Some((GoodbyeReason::Replaced, _))) && left.is_left_for(&self.id, &self.user.name);
-        let is_told = self.link.is_glasses() && !is_stopping && !is_left;
+        // Another session of these glasses that takes its place before the welcome has arrived tells what the process before this one
+        // has left.
+        let (roster, stored) = (&self.services.roster, &self.services.resumption.stored);
+        let was_left = stored.is_left_for(&self.id, &self.user.name);
+        let is_replaced = roster.get(&self.id).is_some_and(|present| present.session != self.number);
+        let is_told = self.link.is_glasses() && !is_stopping && !(was_left && is_replaced);
         self.input(Input::LinkLost);
         if is_told {
             self.photos.give_up();
@@ -94,6 +95,10 @@ impl Session {
         // Glasses that only read have shown it, and their welcome has never arrived.
         if is_told && self.services.resumption.stored.is_left_for(&self.id, &self.user.name) {
             untold::tell_left_of(&self.services, &self.user.name, &self.id);
+        }
+        if is_told && was_left {
+            // The row of the session before it says that it is still to be told.
+            self.stored.keep();
         }
         self.stored.end();
         self.leave().await;

@@ -1,9 +1,13 @@
 //! The tokens by which a device takes its session up again (PROTOCOL.md, section 9).
 
+use device_protocol::limits;
 use sha2::{Digest as _, Sha256};
 
-use super::restart::{self, TOKEN_BYTES};
 use crate::{identity, transport::LinkError};
+
+/// Length of a token, in bytes: the session's number, and random ones.
+const TOKEN_BYTES: usize = 8 + 32;
+const _: () = assert!(TOKEN_BYTES <= limits::TOKEN_BYTES_MAX);
 
 /// The tokens by which the device may take its session up again. A welcome, and the token in it, may be lost on its way, so
 /// the one before stays good until the device has shown that it has the welcome.
@@ -24,7 +28,7 @@ impl Tokens {
     /// A new token of the session with this number, for a welcome.
     pub(super) fn renew(&mut self, number: u64) -> Result<[u8; TOKEN_BYTES], LinkError> {
         let random = identity::random().map_err(|error| LinkError::Transport(error.to_string()))?;
-        Ok(*self.newest.insert(restart::token(number, random)))
+        Ok(*self.newest.insert(token(number, random)))
     }
 
     /// A frame has come over the present connection. Nothing is sent before the welcome, so the device has it: the token
@@ -39,6 +43,21 @@ impl Tokens {
         let own = [self.newest, self.presented];
         own.into_iter().flatten().any(|own| Sha256::digest(own) == Sha256::digest(token))
     }
+}
+
+/// A token of the session with this number.
+pub(super) fn token(number: u64, random: [u8; 32]) -> [u8; TOKEN_BYTES] {
+    let mut token = [0; TOKEN_BYTES];
+    let (head, tail) = token.split_at_mut(8);
+    head.copy_from_slice(&number.to_be_bytes());
+    tail.copy_from_slice(&random);
+    token
+}
+
+/// The number of the session that the token is of; `None`: it is of a version whose tokens had none.
+pub(super) fn number_of(token: &[u8]) -> Option<u64> {
+    let (head, _) = token.split_first_chunk().filter(|_| token.len() == TOKEN_BYTES)?;
+    Some(u64::from_be_bytes(*head)).filter(|number| *number > 0)
 }
 
 #[cfg(test)]

@@ -34,22 +34,26 @@ impl Session {
     /// Has what the wearer has not heard told on the next device. It goes to the task that the user has now, since that of this session
     /// may have failed. Nothing is told of a user who was erased meanwhile.
     pub(super) fn undelivered(&self, text: String) {
-        // Also what the process before this one has left.
-        self.services.resumption.stored.told(&self.id, &self.user.name);
         let (lease, users) = (self.user.lease.enter(), &self.services.users);
         if lease.is_none() || !users.undelivered(&self.user.name, text) {
             tracing::debug!(device = self.id, session = self.number, "what was not heard is told nowhere else");
         }
     }
 
-    /// The wearer was told what the restart has cut off, and is being asked again or does not want to be.
-    pub(super) fn restart_told(&mut self) {
-        self.stored.told();
+    /// The wearer was told what the restart has cut off, and is being asked again or does not want to be; or all of it is told on the
+    /// next device (`elsewhere`).
+    pub(super) fn restart_told(&mut self, elsewhere: bool) {
+        if elsewhere {
+            self.services.resumption.stored.told(&self.id, &self.user.name);
+            self.stored.told_elsewhere();
+        } else {
+            self.stored.told();
+        }
         self.give_up_asking();
     }
 
     /// Forgets questions of before a restart that nobody will put any more.
-    fn give_up_asking(&mut self) {
+    pub(super) fn give_up_asking(&mut self) {
         if self.stored.is_settled() {
             self.requests.give_up_asking();
         }

@@ -27,7 +27,7 @@ pub(crate) use self::{
 };
 
 /// Version of the form of the files.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// Folder in the data folder; in it, one for each user.
 pub(crate) const FOLDER: &str = "recordings";
 /// End of the names of files.

@@ -10,12 +10,11 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct ComputeClock {
     /// What the thread's clock says when the time is used up.
     end: Cell<Duration>,
-    over: Cell<bool>,
 }
 
 impl Default for ComputeClock {
     fn default() -> Self {
-        Self { end: Cell::new(Duration::MAX), over: Cell::new(false) }
+        Self { end: Cell::new(Duration::MAX) }
     }
 }
 
@@ -27,10 +26,7 @@ impl ComputeClock {
 
     /// Whether the time is used up; it stays so.
     pub fn is_over(&self) -> bool {
-        if computed() >= self.end.get() {
-            self.over.set(true);
-        }
-        self.over.get()
+        computed() >= self.end.get()
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
 
 /// From the end of a program's time to the kill: the engine ends it by itself, with the place where it was.
 const GRACE: Duration = Duration::from_millis(500);
-/// Between two looks at what a process has used: the kernel counts in steps of 10 ms.
+/// Between two looks at what a process has used, where it is about to have used it all.
 const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Bytes of an error's code.
 const CODE_BYTES_MAX: usize = 64;

@@ -238,13 +238,8 @@ impl Scheduler {
         let few = state.ready_others() < (queue_max / SECOND_PASS_PART).max(1);
         let is_excess = job.priority == Priority::SecondPass && !few;
         let displaced = if free || is_partial { None } else { state.make_room(&job, queue_max, is_excess)? };
-        if !free
-            && !is_partial
-            && !has_to_wait
-            && let Some(partial) =
-                state.running.iter().find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
-        {
-            partial.abort.store(true, Ordering::Relaxed);
+        if !free && !is_partial && !has_to_wait {
+            state.preempt_partial();
         }
         let id = state.next_id;
         state.next_id += 1;

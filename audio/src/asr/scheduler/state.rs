@@ -1,7 +1,7 @@
 //! Which job is next, and which one gives way.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::{Busy, DecodeJob, Priority, Shed, is_set};
@@ -108,6 +108,15 @@ impl State {
             }
         }
         Ok(displaced)
+    }
+
+    /// Stops a partial that is being decoded, if there is one: its thread is needed.
+    pub(super) fn preempt_partial(&mut self) {
+        let goes_on = |running: &&Running| running.priority == Priority::Partial && !is_set(&running.abort);
+        if let Some(partial) = self.running.iter().find(goes_on) {
+            partial.abort.store(true, Ordering::Relaxed);
+            self.shed.count(Priority::Partial);
+        }
     }
 
     pub(super) fn promote(&mut self, id: u64, priority: Priority) {

@@ -59,7 +59,7 @@ impl Conversation {
             self.cx.push(Output::Undelivered { text: owed.join(" ") });
         }
         if is_of_restart {
-            self.cx.push(Output::RestartTold);
+            self.cx.push(Output::RestartTold { elsewhere: true });
         }
     }
 

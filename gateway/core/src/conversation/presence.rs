@@ -133,7 +133,7 @@ impl Conversation {
         let is_open = self.unanswered.is_some() || self.reply.purpose() == Some(&Purpose::Aside);
         if self.restart_untold.is_some() && !is_open {
             self.restart_untold = None;
-            self.cx.push(Output::RestartTold);
+            self.cx.push(Output::RestartTold { elsewhere: false });
         }
     }
 

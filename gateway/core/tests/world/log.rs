@@ -85,7 +85,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         }
         Output::Undelivered { text } => format!("undelivered \"{text}\""),
         Output::CodeSound(coding) => sound(coding),
-        Output::RestartTold => "restart-told".into(),
+        Output::RestartTold { .. } => "restart-told".into(),
         Output::UtterancesSettled { until } => format!("dealt-with {until}"),
         Output::Heartbeat | Output::UtteranceLost { .. } | Output::EarOpen(_) | Output::QuestionOpen(_) => {
             return None;

@@ -204,7 +204,7 @@ impl World {
                 assert!(is_new || self.devices[device].resumes, "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
-            Output::RestartTold => {
+            Output::RestartTold { .. } => {
                 self.devices[device].stored_cut_off = None;
                 self.forget_left(device);
             }

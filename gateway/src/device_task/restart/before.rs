@@ -13,9 +13,10 @@ use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
 use tools::intents::LeftQuestion;
 
-use super::{Row, TOKEN_BYTES, ToldWake};
+use super::{Row, ToldWake};
 use crate::{
     clock,
+    device_task::tokens::number_of,
     ports::intents::{Left, UnknownCall},
     store::{self, Kind, Store, Write},
 };
@@ -105,12 +106,6 @@ impl Row {
     pub(super) fn unsettled_wake(&self) -> Option<ToldWake> {
         self.wake.clone().filter(|wake| wake.at_us > self.sound_until_us)
     }
-}
-
-/// The number of the session that the token is of; `None`: it is of a version whose tokens had none.
-fn number_of(token: &[u8]) -> Option<u64> {
-    let (head, _) = token.split_first_chunk().filter(|_| token.len() == TOKEN_BYTES)?;
-    Some(u64::from_be_bytes(*head)).filter(|number| *number > 0)
 }
 
 impl StoredSessions {
