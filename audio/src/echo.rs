@@ -1,4 +1,4 @@
-//! How like the sound of the device's own speaker that of its microphone is.
+//! How similar the microphone's sound is to what the device's own speaker plays.
 //!
 //! The sound that was sent and the sound that is heard are compared by their spectra, 100 times a second: energies of mel-spaced
 //! bands, against the mean of all bands. A speaker, a head and a room change the level of each band, and a canceller leaves remains

@@ -109,7 +109,7 @@ impl Roster {
         self.all().iter().filter(|device| told(device)).count()
     }
 
-    /// Enters a device, and answers its older session, which is told to leave. Sessions that wait for their link are
+    /// Enters a device, and returns its older session, which is told to leave. Sessions that wait for their link are
     /// counted apart: where they are more, the one that has waited longest gives way.
     ///
     /// # Errors

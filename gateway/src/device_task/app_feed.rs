@@ -34,8 +34,9 @@ pub(super) struct AppFeed {
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
     followed: bool,
-    /// Code of the language that is spoken, and of the one that is where that is not known.
+    /// Code of the language that was detected last; `own` where none was.
     language: &'static str,
+    /// Code of the device's own language: used where none is detected.
     own: &'static str,
     /// The last utterances that ended, for translations that come later.
     ended: BTreeMap<u32, Ended>,

@@ -100,8 +100,8 @@ impl SessionLink {
         self.outgoing.send(turn_on_wire(turn), clock::mono_us(), message).map(drop)
     }
 
-    /// Whether the device is to be sent acknowledgements. By them it hears that the link stands, so it gets them also where it has
-    /// acknowledged too little itself, and the session cannot be resumed any more.
+    /// Whether the device is to be sent acknowledgements. They show it that the link stands. So it also gets them when
+    /// the session can no longer be resumed because it acknowledged too little itself.
     pub(super) fn acknowledges(&self) -> bool {
         self.is_acknowledging && self.outgoing.is_attached()
     }

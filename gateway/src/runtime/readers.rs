@@ -1,4 +1,5 @@
-//! Long reads, on threads of their own, so that they do not delay the sessions' packets.
+//! Places for long reads, on threads of their own, so that they do not delay the sessions' packets. Few run at once,
+//! more wait, and the rest are refused.
 
 use std::sync::{
     Arc,

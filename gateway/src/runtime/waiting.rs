@@ -1,4 +1,4 @@
-//! Input and output for threads that compute: such a thread waits for it, until nobody wants the result any more.
+//! Async I/O for compute threads: the thread blocks until the result is there or nobody wants it any more.
 
 use std::{
     future::Future,
@@ -15,7 +15,7 @@ use tokio::{
 /// How often it is looked whether the result is still wanted: a wearer who interrupts notices nothing of it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A runtime of its own, with one thread, so that nothing depends on where its users are started and dropped.
+/// A runtime of its own with one thread, so that it can be started and dropped anywhere.
 pub(crate) struct Waiting(Option<Runtime>);
 
 impl Waiting {

@@ -83,7 +83,7 @@ async fn locked(folder: &Path, wait: Duration) -> Result<FolderLock> {
     };
     match timeout(wait, free).await {
         Ok(taken) => taken,
-        // In its words.
+        // For its error message.
         Err(_elapsed) => FolderLock::take(folder, GATEWAY),
     }
 }

@@ -75,6 +75,7 @@ impl Loaded {
         let known = known_models::of(config, &engines, &meters);
         Ok(Self { at_us, mcp, capabilities, sockets, engines, sentences, models, known })
     }
+
     /// Starts a gateway; returns when it listens. No other one may have the data folder any more. `arguments`: those of
     /// this process, if it can be replaced.
     ///

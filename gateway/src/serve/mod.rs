@@ -101,7 +101,7 @@ pub(crate) async fn start_from(config: Config, origin: Origin) -> Result<Running
     drop(rustls::crypto::ring::default_provider().install_default());
     let Origin { sockets, take_over, arguments, had_folder } = origin;
     let Some(mut take_over) = take_over else {
-        // First, since it says best that another gateway runs.
+        // First: its error names the other gateway.
         let wait = if had_folder { LOCK_WAIT } else { START_LOCK_WAIT };
         let data = Data::open(&config.data_dir, config.store, wait).await?;
         let loaded = Loaded::load(&config, sockets).await?;

@@ -87,8 +87,8 @@ impl Disk {
         }
     }
 
-    /// The environment while nobody reads. It waits outside of the lock: one that is in its queue holds back every read that
-    /// comes, for as long as the longest one lasts, which may be a copy of the whole store.
+    /// The environment while nobody reads. It polls instead of queueing for the lock: a queued writer would block all
+    /// new reads until the longest running one ends, which may be a copy of the whole store.
     fn alone(&self) -> RwLockWriteGuard<'_, Option<Opened>> {
         loop {
             match self.0.opened.try_write() {

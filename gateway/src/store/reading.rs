@@ -1,4 +1,4 @@
-//! Long reads, on threads of their own, so that they do not delay the sessions' packets.
+//! Long reads of the store, at the places of `runtime::readers`; they fail with the store's errors.
 
 use super::{Error, Store};
 use crate::runtime::readers::Unread;

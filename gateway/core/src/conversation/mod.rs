@@ -59,14 +59,15 @@ pub struct Conversation {
     notices: Notices,
     microphone: Microphone,
     interpreter: Interpreter,
-    /// The wearer is still to be told what a restart has cut off, or to be asked again: what another device is told instead.
+    /// What another device is told instead, while the wearer has not yet been told what the restart cut off, or been
+    /// asked again.
     restart_untold: Option<String>,
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     repeated: Repeated,
     /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
-    /// What of that is being said, by itself or beside an answer.
+    /// Those of `afterwards` that are being said now, alone or beside an answer.
     telling: Vec<String>,
     /// When the wearer was last told that a photo is lost, monotonic.
     photo_lost_us: Option<u64>,

@@ -170,7 +170,8 @@ impl Conversation {
         self.cx.disarm_all();
     }
 
-    /// After the end only debts are paid: what is asked for is refused.
+    /// After the end of the session: requests are refused, and what the wearer must still learn goes to the next
+    /// device.
     pub(super) fn refuse(&mut self, input: Input) {
         match input {
             Input::Announce(announcement) => self.cx.push(Output::Announced { id: announcement.id, heard: false }),

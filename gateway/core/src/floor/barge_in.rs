@@ -1,6 +1,5 @@
-//! What interrupts the assistant while it speaks: sustained voice or real words where the device
-//! cancels its own echo (a voice that turns out to have none does not, nor one that is such an echo all the same), a wake or
-//! cancel word elsewhere.
+//! What interrupts the assistant while it speaks. By default, on devices that cancel their own echo: a sustained voice,
+//! or words; a voice that has no words, or is leftover echo, does not. On others: a wake or cancel phrase.
 
 use alloc::{string::String, vec::Vec};
 
@@ -128,8 +127,8 @@ pub(super) fn only_listens(text: &str, matched: Option<CommandMatch>, doubtful: 
     commands::is_backchannel(text) || (doubtful && is_short && !is_understood && !is_clear())
 }
 
-/// Whether `text`, which may contain the assistant's own words, ends in some that are not among them, and that tell more than that
-/// somebody listens.
+/// Whether `text`, which may contain the assistant's own words, ends in words of somebody else that are more than a
+/// backchannel.
 fn goes_beyond_echo(activity: &Activity, text: &str) -> bool {
     let plain = commands::plain(text);
     let is_others = |word: &&str| !word.is_empty() && !is_own(activity, word);

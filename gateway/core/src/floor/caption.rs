@@ -19,7 +19,7 @@ const LOOSE_WORDS: usize = 2;
 /// How many words the beginning of a decode may have more or fewer than what is shown: some, and some of a long text.
 const SHIFT_MAX: usize = 3;
 const SHIFT_PART: usize = 8;
-/// Words before the place at which a decode continues what is shown, by which that place is found.
+/// Words before the place where a decode continues the caption; they locate that place.
 const ANCHOR_WORDS: usize = 3;
 /// Words that are shown before a decode of the end is looked for among them.
 const LONG_WORDS: usize = 6;

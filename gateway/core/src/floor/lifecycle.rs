@@ -27,8 +27,8 @@ pub(super) const OPEN_TIMERS: [Timer; 5] =
 /// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
 pub(super) const UTTERANCE_STALLED_MS: u32 = 40_000;
 
-/// Silence in microseconds after which a pause is reported where a word may be all: two windows of the voice detector, so that
-/// the word is known before its silence is over.
+/// Silence in microseconds after which a pause is reported where a single word may be the whole answer: two windows of
+/// the voice detector, so that the word is decoded before the silence ends the turn.
 const WORD_PAUSE_US: u64 = 60_000;
 
 impl Floor {
@@ -81,7 +81,7 @@ impl Floor {
         }
     }
 
-    /// A look at how like what is played the voice is: one that changes nothing is no news of the utterance.
+    /// Handles one echo measurement. Only one that changes the verdict counts as news of the utterance.
     fn looked(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, likeness: f32) {
         let open = self.open.as_mut().filter(|open| open.id == utterance);
         if let Some(present) = open.and_then(|open| open.echo.judge(likeness)) {
@@ -307,7 +307,7 @@ impl Floor {
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
         let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
-        // Also a voice that began behind what the assistant said may be no more than the rest of it; whoever has called is heard.
+        // A short voice that begins right after the assistant's may be the end of its echo, unless the wearer called.
         let length_us = open.last_voice_us.saturating_sub(open.began_us);
         let is_rest = |silence: Silence| self.own_voice.may_be_rest(silence.began_us(), length_us);
         let may_be_rest = !cx.echo_cancelled && open.origin.grounds != Grounds::Called;

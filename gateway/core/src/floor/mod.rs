@@ -128,7 +128,8 @@ pub(crate) struct Floor {
     /// The last utterance up to which all are reported as dealt with.
     settled: Option<u32>,
     ear: Ear,
-    /// What is stored of it and of the question for a restart: whether the wearer called, and the end of that time.
+    /// What was last reported for a restart: whether the wearer called, and when the ear and the question are both
+    /// closed.
     stored_ear: Option<(bool, u64)>,
     /// Whether an app follows speech word by word.
     followed: bool,

@@ -11,7 +11,7 @@ use crate::{context::Context, timers::Timer};
 const LATE_MS: u32 = 200;
 /// Speech that began before the release may be detected this much later.
 const LATE_START_MS: u32 = 1_000;
-/// Who begins to speak so long before the button is down speaks to the assistant all the same.
+/// Speech that begins up to this long before the button goes down counts as spoken to the assistant.
 const EARLY_US: u64 = 1_000_000;
 
 /// State of the talk button.
@@ -81,8 +81,8 @@ impl Floor {
         }
     }
 
-    /// It was released at once: that was only a press, and pauses count again. Speech that was going on is what it was, and so is
-    /// its rest, which began since then.
+    /// It was only a short press: pauses end the utterance again. Speech that was open gets back the origin that it had
+    /// before the press; what continues it gets the same one.
     pub(crate) fn let_go(&mut self) {
         self.talk = Talk::Free;
         if let Some((utterance, origin)) = self.before_hold.take()

@@ -68,7 +68,7 @@ pub(super) struct Open {
     pub(super) echo: Echo,
     /// Whether somebody else was heard in it since.
     pub(super) has_others: bool,
-    /// Whether it was recognised to begin without one.
+    /// Whether its words so far have shown that it does not begin with a wake phrase.
     pub(super) unaddressed: bool,
 }
 
@@ -151,8 +151,8 @@ impl Speculative {
         }
     }
 
-    /// Whether its words may be others than what was said, with this confidence below which they are. Of other languages it is not
-    /// known.
+    /// Whether its text is doubtful: the recogniser's confidence is under this threshold. For languages other than
+    /// English it is not known, and counts as no.
     pub(super) fn is_doubtful(&self, below: f32) -> bool {
         !self.foreign && self.sure.text < below
     }

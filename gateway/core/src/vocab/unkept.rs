@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What could not be stored, of what the wearer takes for stored without having asked in words.
+/// Something that could not be stored, though the wearer assumes that it was and did not ask for it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unkept {
     /// A photo that the wearer took by the button.

@@ -147,7 +147,7 @@ fn event(turn: &Finished, name: &str, at_us: u64) -> Event {
     Event { time_unix_nano: nanos(turn, at_us), name: name.to_owned(), ..Event::default() }
 }
 
-/// The id of a span: that of its trace and its number make it unique, and it is never zero, which would be none.
+/// A span's id, derived from the trace's id and the span's number. Never zero: that would mean no id.
 fn id(trace: &[u8; 16], number: u64) -> Vec<u8> {
     let base = trace.last_chunk::<8>().map_or(1, |bytes| u64::from_be_bytes(*bytes));
     // The highest bit stands, and the sum of the others cannot reach it for as few spans as a turn has.

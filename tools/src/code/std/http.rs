@@ -152,7 +152,8 @@ impl Http {
         };
         let [reading, changing] = if rule.reach() == Reach::Private { private } else { public };
         let changes = !matches!(request.method, Verb::Get | Verb::Head);
-        // A server that redirects it has received it, and what fails behind that is no request that was not sent.
+        // Requests that change something follow no redirect: the first server has received them already, so a later
+        // failure does not mean that nothing was done.
         let client = if changes { changing } else { reading };
         let request = client.request(request.method.into(), url).headers(headers).body(body);
         let exchange = async {

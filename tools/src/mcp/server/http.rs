@@ -28,7 +28,7 @@ type Service = StreamableHttpService<Session, Sessions>;
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 
-/// Whether it is a client that comes back to a stream of which it has everything, or which is not known.
+/// Whether a client reconnects to a stream that is unknown or has nothing more for it.
 fn asks_for_nothing(method: &Method, headers: &HeaderMap, sessions: &Sessions) -> bool {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let comes_back = header(SESSION).zip(header(LAST_EVENT)).filter(|_| method == Method::GET);
