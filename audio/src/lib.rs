@@ -1,5 +1,6 @@
 //! Signal processing and speech, synchronous: from microphone packets to voice facts and text, from text to paced
-//! packets for the device's speaker. No sockets, no runtime, no clock: time is an argument.
+//! packets for the device's speaker. No sockets, no runtime. Time is an argument: a clock is read only to measure
+//! durations.
 
 pub mod codec;
 #[cfg(feature = "vad")]
