@@ -15,7 +15,7 @@ pub enum Timer {
     /// Time for the next partial transcript.
     PartialDue,
     /// The talk button was released during speech, and no pause was reported since.
-    EndOfTurn,
+    TalkReleased,
     /// The pause of an utterance has lasted long enough, though no fact says so.
     PauseOver,
     /// An utterance is open, but no facts about it arrive.
@@ -70,7 +70,7 @@ impl Timer {
         Self::DeviceSilent,
         Self::ResumeExpired,
         Self::PartialDue,
-        Self::EndOfTurn,
+        Self::TalkReleased,
         Self::PauseOver,
         Self::UtteranceStalled,
         Self::TranscriptMissing,

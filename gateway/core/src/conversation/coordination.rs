@@ -74,9 +74,9 @@ impl Conversation {
         self.floor.note_followed(&mut self.cx, &activity, followed);
     }
 
-    pub(super) fn end_of_turn(&mut self) {
+    pub(super) fn talk_released(&mut self) {
         let activity = self.activity();
-        let event = self.floor.handle_end_of_turn(&mut self.cx, &activity);
+        let event = self.floor.handle_talk_released(&mut self.cx, &activity);
         self.heard(event);
     }
 

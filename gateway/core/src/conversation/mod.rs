@@ -131,7 +131,7 @@ impl Conversation {
             Timer::DeviceSilent => self.device_silent(),
             Timer::ResumeExpired => self.resume_expired(),
             Timer::PartialDue => self.partial_due(),
-            Timer::EndOfTurn => self.end_of_turn(),
+            Timer::TalkReleased => self.talk_released(),
             Timer::PauseOver => self.pause_over(),
             Timer::UtteranceStalled => self.utterance_stalled(),
             Timer::TranscriptMissing => self.transcript_missing(),

@@ -23,7 +23,7 @@ use crate::{
 
 /// Timers that run only while an utterance is open.
 pub(super) const OPEN_TIMERS: [Timer; 5] =
-    [Timer::PartialDue, Timer::EndOfTurn, Timer::PauseOver, Timer::UtteranceStalled, Timer::VoiceConfirmed];
+    [Timer::PartialDue, Timer::TalkReleased, Timer::PauseOver, Timer::UtteranceStalled, Timer::VoiceConfirmed];
 /// Longest time without any fact about an open utterance. The limit of `audio::Listener` is below it.
 pub(super) const UTTERANCE_STALLED_MS: u32 = 40_000;
 
@@ -144,7 +144,7 @@ impl Floor {
         open.is_interrupting().then_some(Event::VoiceOver)
     }
 
-    pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+    pub(crate) fn handle_talk_released(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         if self.talk == Talk::Released { self.close(cx, activity) } else { None }
     }
 

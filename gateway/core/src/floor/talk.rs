@@ -42,7 +42,7 @@ impl Floor {
             }
         }
         self.talk = Talk::Held;
-        cx.disarm(Timer::EndOfTurn);
+        cx.disarm(Timer::TalkReleased);
         event
     }
 
@@ -68,7 +68,7 @@ impl Floor {
                 if !open.voiced {
                     return self.close(cx, activity);
                 }
-                cx.arm(Timer::EndOfTurn, LATE_MS);
+                cx.arm(Timer::TalkReleased, LATE_MS);
                 None
             }
         }
