@@ -71,10 +71,10 @@ impl Secrets {
     }
 
     /// Redacts the secrets in a value, including the keys of objects.
-    pub fn blot_value(&self, value: &mut Value) {
+    pub fn redact_value(&self, value: &mut Value) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if !kept.is_empty() {
-            blot_value(&kept, value);
+            redact_value(&kept, value);
         }
     }
 
@@ -86,7 +86,7 @@ impl Secrets {
         }
         let before = serde_json::to_value(&value).ok()?;
         let mut after = before.clone();
-        self.blot_value(&mut after);
+        self.redact_value(&mut after);
         if after == before { Some(value) } else { serde_json::from_value(after).ok() }
     }
 
@@ -96,15 +96,15 @@ impl Secrets {
         for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
             match part {
                 Part::Text { text } => self.redact(text),
-                Part::ToolCall { call } => self.blot_value(&mut call.arguments),
-                Part::ToolResult { result, .. } => self.blot_result(result),
+                Part::ToolCall { call } => self.redact_value(&mut call.arguments),
+                Part::ToolResult { result, .. } => self.redact_result(result),
                 Part::Image { .. } | Part::Thinking { .. } => {}
             }
         }
     }
 
     /// Redacts the secrets in a result.
-    pub(crate) fn blot_result(&self, result: &mut ToolResult) {
+    pub(crate) fn redact_result(&self, result: &mut ToolResult) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if kept.is_empty() {
             return;
@@ -131,11 +131,11 @@ impl Secrets {
             None => {}
         }
         if let Some(data) = &mut result.data {
-            blot_value(&kept, data);
+            redact_value(&kept, data);
         }
         for attachment in &mut result.attachments {
             if let gateway_core::vocab::Attachment::Resource { block } = attachment {
-                blot_value(&kept, block);
+                redact_value(&kept, block);
             }
         }
     }
@@ -150,10 +150,10 @@ fn redact(secrets: &[Secret], text: &mut String) {
 }
 
 /// The recursion is bounded: the depth was checked before.
-fn blot_value(secrets: &[Secret], value: &mut Value) {
+fn redact_value(secrets: &[Secret], value: &mut Value) {
     match value {
         Value::String(text) => redact(secrets, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| blot_value(secrets, item)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(secrets, item)),
         Value::Object(fields) => {
             let quoted = |key: &String| secrets.iter().any(|secret| key.contains(secret.expose()));
             if fields.keys().any(quoted) {
@@ -163,7 +163,7 @@ fn blot_value(secrets: &[Secret], value: &mut Value) {
                     (key, value)
                 }));
             }
-            fields.values_mut().for_each(|item| blot_value(secrets, item));
+            fields.values_mut().for_each(|item| redact_value(secrets, item));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

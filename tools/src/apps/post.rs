@@ -82,7 +82,7 @@ impl Post {
                 Failure::TimedOut { ms, sent }.result(name, repeatable)
             }
         };
-        self.secrets.blot_result(&mut result);
+        self.secrets.redact_result(&mut result);
         Some(result)
     }
 

@@ -244,7 +244,7 @@ impl Executor {
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
         let mut result =
             if is_nested { reply::finish_for_program(result, template) } else { reply::finish(result, template) };
-        self.secrets.blot_result(&mut result);
+        self.secrets.redact_result(&mut result);
         let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
         if let (Some(meter), Some(tool)) = (&self.meter, &tool) {
             meter.called(&tool.source, result.error.as_ref().map(|error| error.code), took_us);

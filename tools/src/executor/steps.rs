@@ -225,7 +225,7 @@ impl Executor {
         if let Some((journal, intent)) = intent {
             // The result that is stored for repetitions is limited and redacted like the one that is returned.
             result = reply::finish(result, tool.spec.reply.as_deref());
-            self.secrets.blot_result(&mut result);
+            self.secrets.redact_result(&mut result);
             journal.finish(intent, &result);
         }
         result

@@ -81,7 +81,7 @@ impl StdHost {
             Some(("http", "request")) => {
                 let request = read(function, arguments)?;
                 let mut answer = self.http.request(&self.policy, user, request).await?;
-                self.secrets.blot_value(&mut answer);
+                self.secrets.redact_value(&mut answer);
                 Ok(answer)
             }
             Some(("crypto", name)) => crypto::call(&self.policy, user, name, arguments),

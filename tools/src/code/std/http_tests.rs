@@ -131,7 +131,7 @@ async fn send_by(lookup: Arc<Scripted>, server: &Server, request: Value) -> Resu
     let secrets = crate::secret::Secrets::default();
     policy.secrets().for_each(|secret| secrets.keep(secret));
     sent.map(|mut answer| {
-        secrets.blot_value(&mut answer);
+        secrets.redact_value(&mut answer);
         answer
     })
 }

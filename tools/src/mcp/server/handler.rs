@@ -262,7 +262,7 @@ impl ServerHandler for Session {
             let name = &server.config.name;
             let result = got.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
-            secrets.blot_value(&mut json);
+            secrets.redact_value(&mut json);
             for message in json.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(block) = message.get_mut("content") {
                     results::rename(block, name, &prefixes);
@@ -315,7 +315,7 @@ impl ServerHandler for Session {
             let name = &server.config.name;
             let result = read.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
-            secrets.blot_value(&mut json);
+            secrets.redact_value(&mut json);
             for part in json.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(uri) = part.get_mut("uri")
                     && let Some(inner) = uri.as_str()

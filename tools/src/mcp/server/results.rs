@@ -55,12 +55,12 @@ pub(super) fn tool(
 pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
     match exact {
         Exact::Result(mut value) => {
-            secrets.blot_value(&mut value);
+            secrets.redact_value(&mut value);
             Exact::Result(value)
         }
         Exact::Error { code, mut message, mut data } => {
             secrets.redact(&mut message);
-            data.iter_mut().for_each(|data| secrets.blot_value(data));
+            data.iter_mut().for_each(|data| secrets.redact_value(data));
             Exact::Error { code, message, data }
         }
     }
