@@ -239,13 +239,13 @@ pub struct Eraser {
     executor: Executor,
     apps: Arc<Host>,
     turns: Arc<Turns>,
-    forgets: Forgets,
+    caches: UserCaches,
     /// What an erasure does not run beside.
     pub(crate) running: OneAtATime,
 }
 
-/// What is in memory of users, besides what the others hold.
-pub struct Forgets {
+/// The caches in memory that hold data of users, besides those of the other fields of the [`Eraser`].
+pub struct UserCaches {
     /// What users have switched off.
     pub switches: Arc<StoredSwitches>,
     /// What users have chosen between tools.
@@ -268,7 +268,7 @@ impl Eraser {
         (users, roster): (Arc<Users>, Arc<Roster>),
         (executor, apps): (Executor, Arc<Host>),
         turns: Arc<Turns>,
-        forgets: Forgets,
+        caches: UserCaches,
     ) -> Arc<Self> {
         Arc::new(Self {
             data_dir,
@@ -279,7 +279,7 @@ impl Eraser {
             executor,
             apps,
             turns,
-            forgets,
+            caches,
             running: OneAtATime::default(),
         })
     }
@@ -370,13 +370,13 @@ impl Eraser {
         }
         on_disk(&self.data_dir, (&self.store, &self.logs), erasure).await?;
         // What is in memory.
-        self.forgets.switches.erase(user);
-        self.forgets.preferences.erase(user);
+        self.caches.switches.erase(user);
+        self.caches.preferences.erase(user);
         self.apps.erase(user).await;
-        self.forgets.memory.that.erase(user);
-        self.forgets.routines.erase(user);
-        self.forgets.context.erase(user);
-        self.forgets.sessions.erase(user);
+        self.caches.memory.last_mentioned.erase(user);
+        self.caches.routines.erase(user);
+        self.caches.context.erase(user);
+        self.caches.sessions.erase(user);
         for id in own() {
             self.turns.erase(id);
         }

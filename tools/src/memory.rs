@@ -135,8 +135,8 @@ pub struct Memory {
     pub skills: Arc<dyn Skills>,
     /// Style instructions for the assistant.
     pub personality: Arc<dyn Personality>,
-    /// Resolves "that".
-    pub that: Arc<That>,
+    /// The facts that "that" refers to.
+    pub last_mentioned: Arc<LastMentioned>,
 }
 
 impl Default for Memory {
@@ -152,7 +152,7 @@ impl Default for Memory {
             programs: Arc::new(NoPrograms),
             skills: nothing.clone(),
             personality: nothing,
-            that: Arc::default(),
+            last_mentioned: Arc::default(),
         }
     }
 }
@@ -160,7 +160,7 @@ impl Default for Memory {
 /// The fact last mentioned with each user, and the one last deleted. Held in memory only, so that a deleted fact is
 /// removed from the disk.
 #[derive(Default)]
-pub struct That(Mutex<BTreeMap<String, Spoken>>);
+pub struct LastMentioned(Mutex<BTreeMap<String, Spoken>>);
 
 #[derive(Clone, Default)]
 struct Spoken {
@@ -168,7 +168,7 @@ struct Spoken {
     forgotten: Option<(String, u64)>,
 }
 
-impl That {
+impl LastMentioned {
     fn with<R>(&self, user: &str, act: impl FnOnce(&mut Spoken) -> R) -> R {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !users.contains_key(user) && users.len() >= USERS_MAX {
@@ -370,22 +370,22 @@ mod tests {
 
     #[test]
     fn that_is_what_was_spoken_of_and_not_for_long() {
-        let that = That::default();
-        assert_eq!(that.mentioned("ann", 0), None);
-        that.mention("ann", 7, 1_000);
-        assert_eq!(that.mentioned("ann", 1_000 + THAT_US_MAX), Some(7));
-        assert_eq!(that.mentioned("ann", 1_001 + THAT_US_MAX), None);
-        assert_eq!(that.mentioned("bob", 1_000), None);
-        that.forget("ann", "a fact", 2_000);
-        assert_eq!(that.mentioned("ann", 2_000), None);
-        assert_eq!(that.take_forgotten("ann", 2_000).as_deref(), Some("a fact"));
-        assert_eq!(that.take_forgotten("ann", 2_000), None, "once");
-        that.forget("ann", "a fact", 2_000);
-        that.erase("ann");
-        assert_eq!(that.take_forgotten("ann", 2_000), None);
+        let last_mentioned = LastMentioned::default();
+        assert_eq!(last_mentioned.mentioned("ann", 0), None);
+        last_mentioned.mention("ann", 7, 1_000);
+        assert_eq!(last_mentioned.mentioned("ann", 1_000 + THAT_US_MAX), Some(7));
+        assert_eq!(last_mentioned.mentioned("ann", 1_001 + THAT_US_MAX), None);
+        assert_eq!(last_mentioned.mentioned("bob", 1_000), None);
+        last_mentioned.forget("ann", "a fact", 2_000);
+        assert_eq!(last_mentioned.mentioned("ann", 2_000), None);
+        assert_eq!(last_mentioned.take_forgotten("ann", 2_000).as_deref(), Some("a fact"));
+        assert_eq!(last_mentioned.take_forgotten("ann", 2_000), None, "once");
+        last_mentioned.forget("ann", "a fact", 2_000);
+        last_mentioned.erase("ann");
+        assert_eq!(last_mentioned.take_forgotten("ann", 2_000), None);
         for user in 0..2 * USERS_MAX {
-            that.mention(&user.to_string(), 1, 0);
+            last_mentioned.mention(&user.to_string(), 1, 0);
         }
-        assert_eq!(that.0.lock().unwrap().len(), USERS_MAX);
+        assert_eq!(last_mentioned.0.lock().unwrap().len(), USERS_MAX);
     }
 }

@@ -44,7 +44,7 @@ use crate::{
         untold,
     },
     discovery::Announcement,
-    erasing::{Eraser, Forgets},
+    erasing::{Eraser, UserCaches},
     firmware::Firmware,
     health::{Health, Problem},
     http::Bound,
@@ -269,7 +269,7 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
         (services.users.clone(), services.roster.clone()),
         (services.executor.clone(), services.apps.clone()),
         services.telemetry.turns.clone(),
-        Forgets {
+        UserCaches {
             switches: of_tools.switches.clone(),
             preferences: services.assistant.preferences.clone(),
             memory: of_tools.memory.clone(),

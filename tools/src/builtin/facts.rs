@@ -56,7 +56,7 @@ pub(super) async fn chosen(context: &RunContext, id: Option<i64>, query: &str) -
         return Ok(found.map_or(Choice::None, Choice::One));
     }
     if is_last(query) {
-        let Some(id) = context.ports.memory.that.mentioned(&context.user, now_us(context)) else {
+        let Some(id) = context.ports.memory.last_mentioned.mentioned(&context.user, now_us(context)) else {
             return Ok(Choice::None);
         };
         return Ok(facts.get(&context.user, id).await?.map_or(Choice::None, Choice::One));

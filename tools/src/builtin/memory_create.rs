@@ -70,7 +70,7 @@ impl Tool for MemoryCreate {
             }
             None => memory.facts.add(&context.user, &text).await?,
         };
-        memory.that.mention(&context.user, fact.id, facts::now_us(context));
+        memory.last_mentioned.mention(&context.user, fact.id, facts::now_us(context));
         let words = if is_new { "I'll remember" } else { "I know already" };
         let say = spoken::sentence(&format!("{words}: {}", facts::short(&fact)));
         Ok(told(say, "Remembered", facts::short(&fact), facts::describe(context, &fact)))

@@ -67,7 +67,7 @@ impl Tool for MemoryDelete {
             };
             return Ok(told(say, "Memory", "Nothing forgotten", json!({"deleted": null})));
         };
-        memory.that.forget(&context.user, &fact.text, facts::now_us(context));
+        memory.last_mentioned.forget(&context.user, &fact.text, facts::now_us(context));
         // In full: who hears what is gone needs no confirmation before.
         let say = spoken::sentence(&format!("Forgotten: {}", fact.text));
         let data = json!({"deleted": facts::describe(context, &fact)});

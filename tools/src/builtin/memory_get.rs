@@ -47,7 +47,7 @@ impl Tool for MemoryGet {
             let say = format!("There is no memory number {id}.");
             return Ok(told(say, "Memory", "Nothing", json!({"fact": null})));
         };
-        context.ports.memory.that.mention(&context.user, fact.id, facts::now_us(context));
+        context.ports.memory.last_mentioned.mention(&context.user, fact.id, facts::now_us(context));
         let say = spoken::sentence(&spoken::capitalised(&fact.text));
         Ok(told(say, "Memory", facts::short(&fact), json!({"fact": facts::describe(context, &fact)})))
     }

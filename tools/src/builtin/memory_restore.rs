@@ -43,7 +43,7 @@ impl Tool for MemoryRestore {
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let memory = &context.ports.memory;
         let now_us = facts::now_us(context);
-        let Some(text) = memory.that.take_forgotten(&context.user, now_us) else {
+        let Some(text) = memory.last_mentioned.take_forgotten(&context.user, now_us) else {
             let say = "There is nothing that I have just forgotten.";
             return Ok(told(say, "Memory", "Nothing", json!({"restored": null})));
         };
@@ -51,11 +51,11 @@ impl Tool for MemoryRestore {
             Ok(fact) => fact,
             Err(error) => {
                 // It can be retried.
-                memory.that.forget(&context.user, &text, now_us);
+                memory.last_mentioned.forget(&context.user, &text, now_us);
                 return Err(error.into());
             }
         };
-        memory.that.mention(&context.user, fact.id, now_us);
+        memory.last_mentioned.mention(&context.user, fact.id, now_us);
         let say = spoken::sentence(&format!("I remember again: {}", facts::short(&fact)));
         Ok(told(say, "Remembered", facts::short(&fact), json!({"restored": facts::describe(context, &fact)})))
     }

@@ -57,7 +57,7 @@ impl Tool for MemorySearch {
             return Ok(told(say, "Memory", "Nothing", data));
         };
         if found.len() == 1 {
-            context.ports.memory.that.mention(&context.user, first.id, facts::now_us(context));
+            context.ports.memory.last_mentioned.mention(&context.user, first.id, facts::now_us(context));
         }
         Ok(told(facts::read_out(&found), "Memory", facts::lines(&found), data))
     }

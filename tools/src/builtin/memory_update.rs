@@ -68,7 +68,7 @@ impl Tool for MemoryUpdate {
             let say = "I don't know what to change. Tell me to remember it.";
             return Ok(told(say, "Memory", "Nothing changed", json!({"changed": null})));
         };
-        memory.that.mention(&context.user, changed.id, facts::now_us(context));
+        memory.last_mentioned.mention(&context.user, changed.id, facts::now_us(context));
         let say = spoken::sentence(&format!("Changed: {}", facts::short(&changed)));
         let data = json!({
             "changed": facts::describe(context, &changed),
