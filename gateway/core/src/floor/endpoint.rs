@@ -5,9 +5,9 @@
 //! and words that look like a beginning ("tomorrow at eight") the longest. An end that was too early is put right: see `agent::reopening`.
 
 use super::{
-    Activity, Event, Floor,
-    clarity::Sureness,
-    commands, form,
+    Activity, Event, Floor, commands,
+    confidence::Confidence,
+    form,
     origin::Grounds,
     pace::Pace,
     talk::Talk,
@@ -64,8 +64,8 @@ struct Evidence<'a> {
     follows: bool,
     /// Whether the text is in another language than English.
     foreign: bool,
-    /// How sure the recogniser is of the text, and below which confidence it is doubtful.
-    sure: Sureness,
+    /// Confidence of the recogniser in the text, and below which it is doubtful.
+    confidence: Confidence,
     doubtful_below: f32,
     /// Whether the assistant speaks.
     over_speech: bool,
@@ -98,16 +98,16 @@ impl Floor {
             overheard: !is_meant,
             only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
             matched: open.speculative.as_ref().and_then(|speculative| speculative.matched),
-            doubtful_below: self.clarity.doubtful_below(),
+            doubtful_below: self.confidence.doubtful_below(),
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
             follows: open.origin.grounds == Grounds::FollowUp && rest.is_some_and(form::is_more_of_it),
             foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
-            sure: open
+            confidence: open
                 .speculative
                 .as_ref()
                 .filter(|_| is_meant)
-                .map(|speculative| speculative.sure)
+                .map(|speculative| speculative.confidence)
                 .unwrap_or_default(),
             score: silence.score,
         };
@@ -119,7 +119,7 @@ impl Floor {
         let enough_us = u64::from(enough_ms) * 1_000;
         if silence.lasts_us(cx.now_us()) >= enough_us {
             if is_meant {
-                self.clarity.heard(evidence.sure.text);
+                self.confidence.heard(evidence.confidence.text);
             }
             return self.close(cx, activity);
         }
@@ -180,7 +180,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         return Completeness::TrailsOff;
     }
     let lacks = evidence.matched == Some(CommandMatch::Incomplete) || (lacks_end && may_begin);
-    let more = is_doubtful(text, evidence) || evidence.sure.breaks_off >= BREAKS_OFF_MIN;
+    let more = is_doubtful(text, evidence) || evidence.confidence.breaks_off >= BREAKS_OFF_MIN;
     if lacks || (may_begin && !is_single && more) || (!understood && is_dictating(text)) {
         return Completeness::Incomplete;
     }
@@ -193,9 +193,9 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
 }
 
 /// Whether the words, or the last of them, may be others than what was said. Of other languages it is not known.
-fn is_doubtful(text: &str, Evidence { sure, doubtful_below, foreign, .. }: Evidence<'_>) -> bool {
-    let is_last_word = sure.last_word < LAST_WORD_SURE_MIN && may_be_unfinished_word(text);
-    !foreign && (sure.text < doubtful_below || is_last_word)
+fn is_doubtful(text: &str, Evidence { confidence, doubtful_below, foreign, .. }: Evidence<'_>) -> bool {
+    let is_last_word = confidence.last_word < LAST_WORD_SURE_MIN && may_be_unfinished_word(text);
+    !foreign && (confidence.text < doubtful_below || is_last_word)
 }
 
 #[cfg(test)]
@@ -299,11 +299,11 @@ mod tests {
 
     #[test]
     fn words_that_may_be_others_are_waited_for_unless_they_are_understood() {
-        let certain = Sureness::default();
-        let (unsure, last_word) = (Sureness { text: 0.5, ..certain }, Sureness { last_word: 0.5, ..certain });
+        let certain = Confidence::default();
+        let (unsure, last_word) = (Confidence { text: 0.5, ..certain }, Confidence { last_word: 0.5, ..certain });
         let (breaks_off, is_whole) =
-            (Sureness { breaks_off: 0.25, ..certain }, Sureness { breaks_off: 0.24, ..certain });
-        for (text, matched, asked, sure, expected) in [
+            (Confidence { breaks_off: 0.25, ..certain }, Confidence { breaks_off: 0.24, ..certain });
+        for (text, matched, asked, confidence, expected) in [
             ("Center Tyler Ford.", None, false, certain, 450),
             ("Center Tyler Ford.", None, false, unsure, 1_600),
             ("Center Tyler Ford.", None, false, last_word, 450),
@@ -318,8 +318,8 @@ mod tests {
             ("What time is it?", Some(CommandMatch::Closed), false, unsure, 200),
             ("Two.", None, false, unsure, 450),
         ] {
-            let evidence = Evidence { matched, asked, sure, doubtful_below: 0.55, ..of(text) };
-            assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {sure:?}");
+            let evidence = Evidence { matched, asked, confidence, doubtful_below: 0.55, ..of(text) };
+            assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {confidence:?}");
         }
         for (text, matched, asked, overheard, expected) in [
             ("We saw them yesterday...", None, false, false, 2_000),
@@ -335,9 +335,9 @@ mod tests {
             let evidence = Evidence { matched, asked, overheard, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {overheard}");
         }
-        for (sure, expected) in [(unsure, 450), (breaks_off, 1_600)] {
-            let evidence = Evidence { foreign: true, sure, doubtful_below: 0.55, ..of("Wo ist das?") };
-            assert_eq!(judged(evidence), expected, "{sure:?}");
+        for (confidence, expected) in [(unsure, 450), (breaks_off, 1_600)] {
+            let evidence = Evidence { foreign: true, confidence, doubtful_below: 0.55, ..of("Wo ist das?") };
+            assert_eq!(judged(evidence), expected, "{confidence:?}");
         }
     }
 
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn more_of_the_request_before_is_as_short_as_it_likes() {
-        let breaks_off = Sureness { breaks_off: 0.9, ..Sureness::default() };
+        let breaks_off = Confidence { breaks_off: 0.9, ..Confidence::default() };
         for (text, follows, expected) in [
             ("And tomorrow...", true, 600),
             ("And tomorrow...", false, 2_000),
@@ -375,7 +375,7 @@ mod tests {
             ("And in Berlin.", false, 1_600),
             ("And in the...", true, 2_000),
         ] {
-            assert_eq!(judged(Evidence { follows, sure: breaks_off, ..of(text) }), expected, "{text} {follows}");
+            assert_eq!(judged(Evidence { follows, confidence: breaks_off, ..of(text) }), expected, "{text} {follows}");
         }
     }
 

@@ -3,9 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption,
-    clarity::Sureness,
-    commands,
+    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption, commands,
+    confidence::Confidence,
     named::Named,
     origin::{Grounds, Origin},
     second_pass::FirstText,
@@ -170,7 +169,7 @@ impl Floor {
             closed.id == transcript.utterance && closed.awaited == revision && closed.second_pass.is_none()
         }) {
             let mut closed = self.closed.remove(index)?;
-            closed.doubtful = !transcript.foreign && transcript.confidence < self.clarity.doubtful_below();
+            closed.doubtful = !transcript.foreign && transcript.confidence < self.confidence.doubtful_below();
             let is_newest = self.open.is_none() && index == self.closed.len();
             let first = FirstText {
                 may_repeat: is_newest,
@@ -195,7 +194,7 @@ impl Floor {
         {
             speculative.text = Some(text.clone());
             let Transcript { confidence, last_word, breaks_off, .. } = transcript;
-            speculative.sure = Sureness { text: confidence, last_word, breaks_off };
+            speculative.confidence = Confidence { text: confidence, last_word, breaks_off };
             speculative.foreign = transcript.foreign;
             let first = FirstText {
                 may_repeat: true,
@@ -247,7 +246,7 @@ impl Floor {
         }
         if activity.speaking
             && open.interrupted < Interruption::Words
-            && barge_in::by_words(cx, &self.phrases, activity, open, text, self.clarity.doubtful_below())
+            && barge_in::by_words(cx, &self.phrases, activity, open, text, self.confidence.doubtful_below())
         {
             open.interrupted = Interruption::Words;
             cx.disarm(Timer::VoiceConfirmed);
@@ -332,7 +331,7 @@ impl Floor {
             decided_us: cx.now_us(),
             pauses: open.pauses.clone(),
             text: String::new(),
-            doubtful: speculative.as_ref().is_some_and(|it| it.is_doubtful(self.clarity.doubtful_below())),
+            doubtful: speculative.as_ref().is_some_and(|it| it.is_doubtful(self.confidence.doubtful_below())),
             matched: None,
             second_pass: None,
             final_asked: false,

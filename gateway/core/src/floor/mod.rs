@@ -6,8 +6,8 @@ mod addressing;
 mod awaited;
 pub(crate) mod barge_in;
 mod caption;
-mod clarity;
 pub(crate) mod commands;
+mod confidence;
 mod echo;
 mod endpoint;
 pub(crate) mod form;
@@ -30,7 +30,7 @@ use alloc::{collections::VecDeque, string::String, vec::Vec};
 pub(crate) use self::addressing::AskedAgain;
 use self::{
     addressing::{LastRequest, Question},
-    clarity::Clarity,
+    confidence::ConfidenceHistory,
     echo::OwnVoice,
     link_loss::Missed,
     named::{InSound, Named},
@@ -147,7 +147,7 @@ pub(crate) struct Floor {
     /// The utterance that was open when the talk button went down, and how it had begun.
     before_hold: Option<(u32, Origin)>,
     pace: Pace,
-    clarity: Clarity,
+    confidence: ConfidenceHistory,
     own_voice: OwnVoice,
     /// The last voice over the assistant, if it had no words: the next one interrupts by its words only. It counts until
     /// words are heard, and no longer than for the present turn.
@@ -178,7 +178,7 @@ impl Floor {
             talk: Talk::default(),
             before_hold: None,
             pace: Pace::default(),
-            clarity: Clarity::default(),
+            confidence: ConfidenceHistory::default(),
             own_voice: OwnVoice::default(),
             wordless: None,
             deaf: false,

@@ -22,9 +22,8 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, cancel_all,
-    clarity::Sureness,
-    commands,
+    Activity, Event, Floor, cancel_all, commands,
+    confidence::Confidence,
     named::Named,
     origin::{Grounds, Origin},
 };
@@ -346,7 +345,7 @@ impl Floor {
             }
             Next::Accept(Some(better)) => {
                 speculative.text = Some(better);
-                speculative.sure = Sureness::default();
+                speculative.confidence = Confidence::default();
             }
             Next::Accept(None) => {}
         }

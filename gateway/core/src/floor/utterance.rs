@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use super::{
     caption::Caption,
-    clarity::Sureness,
+    confidence::Confidence,
     echo::Echo,
     named::Named,
     origin::{Grounds, Origin},
@@ -79,8 +79,8 @@ pub(super) struct Speculative {
     /// Whether it is being made, and does not wait for its turn.
     pub(super) begun: bool,
     pub(super) text: Option<String>,
-    /// How sure the recogniser is of it.
-    pub(super) sure: Sureness,
+    /// Confidence of the recogniser in it.
+    pub(super) confidence: Confidence,
     /// Whether it is in another language than English.
     pub(super) foreign: bool,
     /// How well the text matches a command, if requested.
@@ -144,7 +144,7 @@ impl Speculative {
             revision,
             begun: false,
             text: None,
-            sure: Sureness::default(),
+            confidence: Confidence::default(),
             foreign: false,
             matched: None,
             second_pass: None,
@@ -154,7 +154,7 @@ impl Speculative {
     /// Whether its text is doubtful: the recogniser's confidence is under this threshold. For languages other than
     /// English it is not known, and counts as no.
     pub(super) fn is_doubtful(&self, below: f32) -> bool {
-        !self.foreign && self.sure.text < below
+        !self.foreign && self.confidence.text < below
     }
 }
 

@@ -1,4 +1,4 @@
-//! How sure the recogniser usually is of what this wearer says: less in noise, and of some voices.
+//! Confidence of the recogniser: of one text, and the usual one of what this wearer says, which noise and some voices lower.
 
 /// Texts that are remembered.
 const KEPT_MAX: usize = 8;
@@ -12,7 +12,7 @@ const DOUBTFUL_PART: f32 = 0.64;
 
 /// Probabilities of a text by its recogniser, 0 to 1; certain until something else is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sureness {
+pub(super) struct Confidence {
     /// Mean of the tokens.
     pub(super) text: f32,
     pub(super) last_word: f32,
@@ -20,7 +20,7 @@ pub(super) struct Sureness {
     pub(super) breaks_off: f32,
 }
 
-impl Default for Sureness {
+impl Default for Confidence {
     fn default() -> Self {
         Self { text: 1.0, last_word: 1.0, breaks_off: 0.0 }
     }
@@ -28,13 +28,13 @@ impl Default for Sureness {
 
 /// Confidences of the latest texts that were meant for the assistant, in thousandths.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clarity {
+pub(super) struct ConfidenceHistory {
     confidences: [u16; KEPT_MAX],
     /// Texts so far; the next one replaces the oldest.
     count: usize,
 }
 
-impl Clarity {
+impl ConfidenceHistory {
     /// A text was understood with this confidence. A certain one tells nothing: it comes from elsewhere.
     pub(super) fn heard(&mut self, confidence: f32) {
         if !(0.0..1.0).contains(&confidence) {
@@ -68,9 +68,9 @@ mod tests {
     use super::*;
 
     fn after(confidences: &[f32]) -> u16 {
-        let mut clarity = Clarity::default();
-        confidences.iter().for_each(|confidence| clarity.heard(*confidence));
-        clarity.usual_thousandths()
+        let mut history = ConfidenceHistory::default();
+        confidences.iter().for_each(|confidence| history.heard(*confidence));
+        history.usual_thousandths()
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(after(&[0.5, 0.625, 0.375, 0.5]), 500);
         assert_eq!(after(&[0.99; 8]), CLEAN_THOUSANDTHS, "never more than of clean voices");
         assert_eq!(after(&[[0.5; 8], [0.75; 8]].concat()), 750, "old texts are forgotten");
-        assert!((Clarity::default().doubtful_below() - 0.55).abs() < 0.001);
+        assert!((ConfidenceHistory::default().doubtful_below() - 0.55).abs() < 0.001);
     }
 
     #[test]
