@@ -29,7 +29,7 @@ use crate::{
         wake::{WakeCounts, WakeWords},
     },
     store::Store,
-    telemetry::{Losses, SoundPackets, Sparse, Turns, UnderWay},
+    telemetry::{ActiveTurns, Losses, SoundPackets, Sparse, Turns},
     users::Users,
 };
 
@@ -96,7 +96,7 @@ pub struct SessionTelemetry {
     /// Finished turns.
     pub turns: Arc<Turns>,
     /// Turns that are not finished.
-    pub under_way: Arc<UnderWay>,
+    pub active_turns: Arc<ActiveTurns>,
     /// Utterances that were not understood.
     pub losses: Arc<Losses>,
     /// Packets of sound, heard and lost.

@@ -10,7 +10,7 @@ use gateway_core::{
 use crate::{
     mailbox::RequestSent,
     speech::ear::Ear,
-    telemetry::{OneUnderWay, TurnRecord},
+    telemetry::{ActiveTurn, TurnRecord},
     transport::Transport,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct TurnRecords {
     transport: Transport,
     open: BTreeMap<u32, TurnRecord>,
     /// The turn being answered, which counts among those of all sessions.
-    current: Option<(Turn, OneUnderWay)>,
+    current: Option<(Turn, ActiveTurn)>,
     /// Queue wait and duration of the last decode that was not a partial.
     last_decode: Option<(u64, u64)>,
 }
@@ -40,7 +40,7 @@ impl TurnRecords {
     }
 
     /// This turn is being answered.
-    pub(super) fn begin(&mut self, turn: Turn, counted: OneUnderWay) {
+    pub(super) fn begin(&mut self, turn: Turn, counted: ActiveTurn) {
         self.current = Some((turn, counted));
     }
 
@@ -111,7 +111,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::telemetry::UnderWay;
+    use crate::telemetry::ActiveTurns;
 
     #[test]
     fn a_turn_that_is_over_gets_no_record_again_and_the_oldest_gives_way() {
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn a_turn_that_ends_late_leaves_the_one_behind_it() {
-        let (mut records, under_way) = (TurnRecords::new("glasses", Transport::WSS), Arc::<UnderWay>::default());
+        let (mut records, active_turns) = (TurnRecords::new("glasses", Transport::WSS), Arc::<ActiveTurns>::default());
         let [first, second] = [1, 2].map(|id| Turn { id, revision: 0 });
-        records.begin(first, under_way.begin());
+        records.begin(first, active_turns.begin());
         // The wearer interrupts it while its tool works.
-        records.begin(second, under_way.begin());
+        records.begin(second, active_turns.begin());
         records.finish(first, TurnOutcome::Interrupted);
         assert_eq!(records.current(), Some(second));
         // It may have been asked again since it began.

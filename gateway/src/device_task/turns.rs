@@ -10,7 +10,7 @@ use super::session::Session;
 
 impl Session {
     pub(super) fn ask_model(&mut self, turn: Turn, rank: u8, messages: Vec<Message>, pending: Option<Pending>) {
-        self.turns.begin(turn, self.services.telemetry.under_way.begin());
+        self.turns.begin(turn, self.services.telemetry.active_turns.begin());
         self.services.roster.turn(&self.id, self.number, Some(turn.id));
         let scene = self.services.assistant.scenes.of(&self.user.name);
         let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));

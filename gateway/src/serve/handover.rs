@@ -38,7 +38,7 @@ impl Running {
         let mut is_to_end = tokio::select! {
             biased;
             () = &mut end => true,
-            quiet = timeout(Duration::from_millis(QUIET_MS_MAX), services.telemetry.under_way.none()) => {
+            quiet = timeout(Duration::from_millis(QUIET_MS_MAX), services.telemetry.active_turns.none()) => {
                 if quiet.is_err() {
                     tracing::info!("the upgrade interrupts a turn");
                 }

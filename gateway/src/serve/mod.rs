@@ -231,7 +231,7 @@ fn services(
         },
         telemetry: SessionTelemetry {
             turns: Arc::new(Turns::new(logs.clone(), of_users.histograms.clone(), traces)),
-            under_way: Arc::default(),
+            active_turns: Arc::default(),
             losses: Arc::default(),
             sound: SoundPackets::default(),
             recordings: Recordings::new(&config.data_dir, config.recordings),

@@ -30,16 +30,16 @@ const LOG_DEFAULT: &str = "info,rmcp=error";
 
 /// Turns that are under way, over all sessions.
 #[derive(Default)]
-pub struct UnderWay(watch::Sender<usize>);
+pub struct ActiveTurns(watch::Sender<usize>);
 
 /// One of them, until it is dropped.
-pub(crate) struct OneUnderWay(Arc<UnderWay>);
+pub(crate) struct ActiveTurn(Arc<ActiveTurns>);
 
-impl UnderWay {
+impl ActiveTurns {
     /// Counts a turn for as long as the returned value lives.
-    pub(crate) fn begin(self: &Arc<Self>) -> OneUnderWay {
+    pub(crate) fn begin(self: &Arc<Self>) -> ActiveTurn {
         self.0.send_modify(|count| *count += 1);
-        OneUnderWay(self.clone())
+        ActiveTurn(self.clone())
     }
 
     /// Waits until there is none.
@@ -49,7 +49,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for OneUnderWay {
+impl Drop for ActiveTurn {
     fn drop(&mut self) {
         self.0.0.send_modify(|count| *count -= 1);
     }
