@@ -33,7 +33,7 @@ use crate::{
     roster::{Present, Roster},
     speech::language::Languages,
     store::{Kind, Store},
-    telemetry::Sparse,
+    telemetry::LogThrottle,
 };
 
 /// All users' apps, and their shared services. One per process.
@@ -57,7 +57,7 @@ pub struct Host {
     /// What they have asked for and were not told the end of.
     pub(super) unheard: Unheard,
     /// Limits log lines about sockets that are refused.
-    pub(super) refused: Sparse,
+    pub(super) refused: LogThrottle,
     /// Serialises changes of a user's settings of an app.
     pub(super) settings_locks: SettingsLocks,
     /// Set when the gateway stops.
@@ -96,7 +96,7 @@ impl Host {
             feeds: Feeds::default(),
             languages,
             speeches,
-            refused: Sparse::default(),
+            refused: LogThrottle::default(),
             settings_locks: SettingsLocks::default(),
             stop,
             next_connection: AtomicU64::new(1),

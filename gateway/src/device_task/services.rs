@@ -29,7 +29,7 @@ use crate::{
         wake::{WakeCounts, WakeWords},
     },
     store::Store,
-    telemetry::{ActiveTurns, Losses, SoundPackets, Sparse, Turns},
+    telemetry::{ActiveTurns, LogThrottle, Losses, SoundPackets, Turns},
     users::Users,
 };
 
@@ -116,9 +116,9 @@ pub struct Admission {
     /// Set when the gateway stops.
     pub stop: CancellationToken,
     /// Limits log lines about rejected connections.
-    pub turned_away: Sparse,
+    pub turned_away: LogThrottle,
     /// Limits log lines about devices that wait for pairing.
-    pub waits: Sparse,
+    pub waits: LogThrottle,
     sessions: AtomicU32,
     /// Random digits of this run.
     boot: String,
@@ -136,8 +136,8 @@ impl Admission {
             pairings: Arc::default(),
             open: TaskTracker::new(),
             stop,
-            turned_away: Sparse::default(),
-            waits: Sparse::default(),
+            turned_away: LogThrottle::default(),
+            waits: LogThrottle::default(),
             sessions: AtomicU32::new(1),
             boot,
         })

@@ -28,7 +28,7 @@ use crate::{
     limits::Traffic,
     runtime::spawn,
     store::Store,
-    telemetry::Sparse,
+    telemetry::LogThrottle,
     transport::{
         memory,
         quic::{sound_only, take_frame},
@@ -146,7 +146,7 @@ pub fn handshake(bytes: &[u8]) {
         (store, key)
     });
     let (store, key) = &*PARTS;
-    let (pairings, waits) = (Pairings::default(), Sparse::default());
+    let (pairings, waits) = (Pairings::default(), LogThrottle::default());
     run(async {
         let (mut link, ends) = memory::link();
         link.peer = (Ipv4Addr::new(192, 0, 2, 1), 1).into();

@@ -60,7 +60,7 @@ impl Drop for ActiveTurn {
 pub struct Losses {
     addressed: AtomicU64,
     others: AtomicU64,
-    lines: Sparse,
+    lines: LogThrottle,
 }
 
 impl Losses {
@@ -107,7 +107,7 @@ const LINE_US: u64 = 1_000_000;
 
 /// Lines of the log that strangers can cause: some at once, then one a second. Those that are left out are counted.
 #[derive(Default)]
-pub struct Sparse(Mutex<Lines>);
+pub struct LogThrottle(Mutex<Lines>);
 
 #[derive(Default)]
 struct Lines {
@@ -116,7 +116,7 @@ struct Lines {
     left_out: u64,
 }
 
-impl Sparse {
+impl LogThrottle {
     /// Whether a line may be written now, and how many were left out before it.
     pub fn line(&self) -> Option<u64> {
         self.line_at(clock::mono_us())
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_lines_is_thinned_and_counted() {
-        let lines = Sparse::default();
+        let lines = LogThrottle::default();
         let written = |at_us: u64| (0..100).filter_map(|_| lines.line_at(at_us)).collect::<Vec<_>>();
         assert_eq!(written(5 * LINE_US), vec![0; LINES_AT_ONCE as usize]);
         assert_eq!(written(7 * LINE_US), [90, 0]);

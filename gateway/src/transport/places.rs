@@ -22,7 +22,7 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::Sparse;
+use crate::telemetry::LogThrottle;
 
 /// Additional places reserved for this machine: a local supervisor can connect even if remote peers hold all others.
 const LOCAL: usize = 16;
@@ -148,8 +148,8 @@ pub(crate) struct Places {
     local: Arc<Semaphore>,
     requesters: Arc<Semaphore>,
     newcomers: Arc<Newcomers>,
-    crowded: Sparse,
-    plain: Sparse,
+    crowded: LogThrottle,
+    plain: LogThrottle,
 }
 
 impl Places {
@@ -163,8 +163,8 @@ impl Places {
             local: Arc::new(Semaphore::new(LOCAL)),
             requesters: Arc::new(Semaphore::new((connections_max / REQUESTERS_PART).max(1))),
             newcomers: Arc::new(newcomers),
-            crowded: Sparse::default(),
-            plain: Sparse::default(),
+            crowded: LogThrottle::default(),
+            plain: LogThrottle::default(),
         }
     }
 

@@ -48,7 +48,7 @@ use crate::{
     findings::Findings,
     identity::operators::Operators,
     runtime::{on_own_thread, spawn},
-    telemetry::Sparse,
+    telemetry::LogThrottle,
 };
 
 /// How long an examination of the box counts, in microseconds: it reads some files, and looks names up.
@@ -75,7 +75,7 @@ struct Pages {
     shared: shared::Shared<live::Key>,
     invitations: Invitations,
     /// Lines of the log about wrong links.
-    wrong: Arc<Sparse>,
+    wrong: Arc<LogThrottle>,
 }
 
 pub(super) fn routes(admin: Arc<Admin>, names: Names) -> Router {

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::spans::{Finished, request};
-use super::{Sparse, TurnRecord};
+use super::{LogThrottle, TurnRecord};
 use crate::clock;
 
 /// Turns that may wait: a minute of a busy box, while a collector restarts.
@@ -55,7 +55,7 @@ pub(crate) struct Exporter {
     counts: Arc<Counts>,
     client: Client,
     to: Url,
-    lines: Sparse,
+    lines: LogThrottle,
 }
 
 impl Traces {
@@ -67,7 +67,7 @@ impl Traces {
         let client = Client::builder().redirect(redirect::Policy::none()).timeout(SENT_MAX).build();
         let client = client.context("the HTTP client for traces")?;
         let ((queue, waiting), counts) = (mpsc::channel(WAITING_MAX), Arc::<Counts>::default());
-        let exporter = Exporter { waiting, counts: counts.clone(), client, to, lines: Sparse::default() };
+        let exporter = Exporter { waiting, counts: counts.clone(), client, to, lines: LogThrottle::default() };
         Ok((Self { queue, counts }, exporter))
     }
 
