@@ -5,12 +5,12 @@ pub(crate) mod compute;
 pub(crate) mod descriptors;
 pub mod drive;
 pub(crate) mod heap;
+pub(crate) mod io;
 pub(crate) mod readers;
 pub(crate) mod restarts;
 pub(crate) mod vital;
-pub(crate) mod waiting;
 
-use std::{future::Future, io};
+use std::future::Future;
 
 use audio::scheduling::Scheduling;
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -24,7 +24,7 @@ const THREADS: usize = 4;
 ///
 /// # Errors
 /// The system cannot start a thread.
-pub fn build() -> io::Result<Runtime> {
+pub fn build() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .on_thread_start(|| Scheduling::Responsive.apply())

@@ -20,7 +20,7 @@ use audio::meter::Meter;
 use serde::{Deserialize, Serialize};
 
 use self::{breaker::Breaker, recogniser::RemoteRecogniser, voice::OtherVoice};
-use crate::{clock, runtime::waiting::Waiting};
+use crate::{clock, runtime::io::IoRuntime};
 
 /// Parts of the gateway that may be elsewhere.
 const RECOGNITION: &str = "recognition";
@@ -111,14 +111,14 @@ pub(crate) enum Unanswered {
 pub(crate) struct RemoteEngine {
     part: &'static str,
     place: String,
-    waiting: Waiting,
+    io: IoRuntime,
     breaker: Breaker,
     pub(crate) meter: Arc<Meter>,
 }
 
 impl RemoteEngine {
     fn new(part: &'static str, place: String, meter: Arc<Meter>) -> std::io::Result<Self> {
-        Ok(Self { part, place, waiting: Waiting::start("elsewhere")?, breaker: Breaker::default(), meter })
+        Ok(Self { part, place, io: IoRuntime::start("elsewhere")?, breaker: Breaker::default(), meter })
     }
 
     /// Waits for the answer, on a thread that may wait. `insist`: it is asked though it failed a short while ago.
@@ -131,7 +131,7 @@ impl RemoteEngine {
         let permit = if insist { Some(self.breaker.insist()) } else { self.breaker.permit(clock::mono_us()) };
         let permit = permit.ok_or(Unanswered::Rests)?;
         let running = self.meter.begin();
-        let answered = self.waiting.run(given_up, answer).ok_or(Unanswered::GivenUp)?;
+        let answered = self.io.run(given_up, answer).ok_or(Unanswered::GivenUp)?;
         running.end(answered.is_ok());
         match answered {
             Ok(answer) => {

@@ -16,9 +16,9 @@ use tokio::{
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A runtime of its own with one thread, so that it can be started and dropped anywhere.
-pub(crate) struct Waiting(Option<Runtime>);
+pub(crate) struct IoRuntime(Option<Runtime>);
 
-impl Waiting {
+impl IoRuntime {
     /// Starts the thread.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ async fn is_set(flag: &AtomicBool) {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for IoRuntime {
     fn drop(&mut self) {
         // It may be dropped by a task, which must not wait.
         if let Some(runtime) = self.0.take() {
@@ -65,18 +65,18 @@ mod tests {
 
     #[test]
     fn what_is_given_up_is_not_waited_for() {
-        let waiting = Waiting::start("test").unwrap();
+        let runtime = IoRuntime::start("test").unwrap();
         let flag = Arc::new(AtomicBool::new(false));
-        assert_eq!(waiting.run(&flag, async { 7 }), Some(7));
+        assert_eq!(runtime.run(&flag, async { 7 }), Some(7));
         thread::scope(|scope| {
             scope.spawn(|| flag.store(true, Ordering::Relaxed));
-            assert_eq!(waiting.run(&flag, pending::<()>()), None);
+            assert_eq!(runtime.run(&flag, pending::<()>()), None);
         });
-        assert_eq!(waiting.run(&flag, async { 7 }), None, "it is not even begun");
+        assert_eq!(runtime.run(&flag, async { 7 }), None, "it is not even begun");
     }
 
     #[tokio::test]
     async fn it_may_end_anywhere() {
-        drop(Waiting::start("test").unwrap());
+        drop(IoRuntime::start("test").unwrap());
     }
 }
