@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    runtime::{on_own_thread, vital::Vital},
+    runtime::{essential::EssentialTasks, on_own_thread},
     store::{self, Store},
     units::number_of,
 };
@@ -61,7 +61,7 @@ type Count = Box<dyn Fn() -> usize + Send + Sync>;
 /// What was found last.
 #[derive(Default)]
 pub struct Health {
-    vital: Arc<Vital>,
+    essential: Arc<EssentialTasks>,
     /// Users whose tasks are down.
     users_down: Option<Count>,
     found: Mutex<Found>,
@@ -89,8 +89,8 @@ impl Found {
 
 impl Health {
     /// Nothing is tried yet. `users_down` counts the users whose tasks have panicked and do not run.
-    pub(crate) fn new(vital: Arc<Vital>, users_down: impl Fn() -> usize + Send + Sync + 'static) -> Self {
-        Self { vital, users_down: Some(Box::new(users_down)), ..Self::default() }
+    pub(crate) fn new(essential: Arc<EssentialTasks>, users_down: impl Fn() -> usize + Send + Sync + 'static) -> Self {
+        Self { essential, users_down: Some(Box::new(users_down)), ..Self::default() }
     }
 
     /// What does not work at this moment.
@@ -124,7 +124,7 @@ impl Health {
             tried.err().map(|why| Problem { part: part.to_owned(), why, is_repaired_by_restart })
         };
         let all = [
-            problem("gateway", true, gateway(self.vital.ended())),
+            problem("gateway", true, gateway(self.essential.ended())),
             // Each was started again from what is stored, as by a restart, which would end the sessions of all others.
             problem("users", false, users(self.users_down.as_ref().map_or(0, |count| count()))),
             problem("disk", false, disk),
@@ -337,9 +337,9 @@ mod tests {
     async fn a_part_that_ended_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store"), 4).unwrap();
-        let vital = Vital::new(CancellationToken::new());
-        let health = Health::new(vital.clone(), || 0);
-        vital.spawn("control", async {}).await.unwrap();
+        let essential = EssentialTasks::new(CancellationToken::new());
+        let health = Health::new(essential.clone(), || 0);
+        essential.spawn("control", async {}).await.unwrap();
         let problems = health.problems(folder.path(), &store).await;
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(problem.part == "gateway" && problem.why.contains("control") && problem.is_repaired_by_restart);

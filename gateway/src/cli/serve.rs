@@ -33,7 +33,7 @@ use crate::{
     upgrade::{self, Handover, Ready, TAKE_OVER, TakeOver},
 };
 
-/// How long stopping may take after a vital part has ended.
+/// How long stopping may take after an essential part has ended.
 const STOP_MS_MAX: u64 = 10_000;
 /// How long the start after an upgrade that failed may take: the models load again, from a slow card.
 const START_AGAIN_MAX: Duration = Duration::from_secs(120);
@@ -190,7 +190,7 @@ async fn telling<T>(manager: &ServiceManager, at_most: Duration, work: impl Futu
 enum End {
     /// Somebody wants it to.
     Wanted,
-    /// A vital part ended by itself.
+    /// An essential part ended by itself.
     Failed(&'static str),
     /// Another process is ready to replace it.
     Replaced(Box<Ready>),

@@ -47,7 +47,7 @@ use crate::{
     device_task::{self, services::Services},
     health::Health,
     mcp::Mcp,
-    runtime::vital::Vital,
+    runtime::essential::EssentialTasks,
     transport::{places::Places, quic, sockets::Sockets, tls::Tls},
 };
 
@@ -110,13 +110,13 @@ impl Bound {
     }
 
     /// Accepts connections until `stop`.
-    pub(crate) async fn serve(self, endpoints: Endpoints, vital: Arc<Vital>, stop: CancellationToken) {
+    pub(crate) async fn serve(self, endpoints: Endpoints, essential: Arc<EssentialTasks>, stop: CancellationToken) {
         let places = Arc::new(Places::new(endpoints.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = endpoints.services.clone();
             let serve = async move |link, place: Arc<_>| device_task::serve(&services, link, &place).await;
             let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), serve, stop.clone());
-            vital.spawn("quic-accept", accepting);
+            essential.spawn("quic-accept", accepting);
         }
         let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&endpoints));
         accept::tcp(self.tcp, web, stop).await;

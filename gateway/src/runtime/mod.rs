@@ -4,11 +4,11 @@
 pub(crate) mod compute;
 pub(crate) mod descriptors;
 pub mod drive;
+pub(crate) mod essential;
 pub(crate) mod heap;
 pub(crate) mod io;
 pub(crate) mod readers;
 pub(crate) mod restarts;
-pub(crate) mod vital;
 
 use std::future::Future;
 

@@ -52,7 +52,7 @@ use crate::{
     models::chain::ModelChain,
     private::FolderLock,
     recordings::Recordings,
-    runtime::{spawn, vital::Vital},
+    runtime::{essential::EssentialTasks, spawn},
     store::Store,
     telemetry::{SoundPackets, Turns, log::Logs, otlp::Traces},
     transport::sockets::Sockets,
@@ -77,7 +77,7 @@ pub struct Running {
     admin: Arc<Admin>,
     reloader: Arc<Reloader>,
     stop: CancellationToken,
-    vital: Arc<Vital>,
+    essential: Arc<EssentialTasks>,
     tasks: Vec<JoinHandle<()>>,
     lock: FolderLock,
     sockets: Sockets,
@@ -120,7 +120,7 @@ pub(crate) async fn start_from(config: Config, origin: Origin) -> Result<Running
 /// Puts the parts together and lets them run.
 async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<Vec<OsString>>) -> Result<Running> {
     let stop = CancellationToken::new();
-    let vital = Vital::new(stop.clone());
+    let essential = EssentialTasks::new(stop.clone());
     let Data { lock, control_socket, key, tls, store, logs, kept_out } = data;
     let Loaded { at_us, mcp, capabilities, sockets, engines, sentences, models, known } = loaded;
     let kept = sockets.try_clone().context("keeping the sockets for the process that replaces this one")?;
@@ -145,8 +145,8 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let (traces, exporter) = config.telemetry.traces.clone().map(Traces::new).transpose()?.unzip();
     let services = services(&config, (store, &logs), admission, (engines, models), (&of_users, &of_tools, traces))?;
     let users = services.users.clone();
-    let health = Arc::new(Health::new(vital.clone(), move || users.down()));
-    threads::watch(&vital, &services, &logs, of_users.workspaces.clone());
+    let health = Arc::new(Health::new(essential.clone(), move || users.down()));
+    threads::watch(&essential, &services, &logs, of_users.workspaces.clone());
     let (try_page, try_token) = try_page(&config, &services)?.unzip();
     let reloader = Arc::new(Reloader::new(&config, services.settings.current.clone(), announcement.is_some()));
     let reloads = reloader.clone();
@@ -171,14 +171,14 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     admin.eraser.keep_out(&kept_out).await;
     admin.services.users.wake_all();
     admin.services.apps.restore().await;
-    let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&vital, &stop));
-    tasks.push(vital.spawn("listen", bound.serve(endpoints, vital.clone(), stop.clone())));
+    let mut tasks = run(&admin, control_socket, config.assistant.apply_tools_now, (&essential, &stop));
+    tasks.push(essential.spawn("listen", bound.serve(endpoints, essential.clone(), stop.clone())));
     if let Some(sentences) = sentences {
         let (registry, threads) = (admin.services.registry.clone(), sentences.clone());
-        vital.watch("sentences", move || threads.is_running());
-        tasks.push(vital.spawn("sentences", sentences.keep_up(registry, stop.clone())));
+        essential.watch("sentences", move || threads.is_running());
+        tasks.push(essential.spawn("sentences", sentences.keep_up(registry, stop.clone())));
     }
-    tasks.push(spawn("threads", vital.clone().look_after_threads()));
+    tasks.push(spawn("threads", essential.clone().look_after_threads()));
     let announced = announcement.as_ref().map(|announcement| announcement.name().to_owned());
     // Nothing depends on these.
     tasks.push(spawn("untold", untold::tell_left(admin.services.clone(), stop.clone())));
@@ -194,7 +194,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
         admin,
         reloader,
         stop,
-        vital,
+        essential,
         tasks,
         lock,
         sockets: kept,
@@ -285,20 +285,20 @@ fn run(
     admin: &Arc<Admin>,
     control_socket: UnixListener,
     apply_tools_now: bool,
-    (vital, stop): (&Arc<Vital>, &CancellationToken),
+    (essential, stop): (&Arc<EssentialTasks>, &CancellationToken),
 ) -> Vec<JoinHandle<()>> {
     let services = &admin.services;
     let registry = services.registry.clone();
     vec![
-        vital.spawn("apps", services.apps.clone().run()),
-        vital.spawn(
+        essential.spawn("apps", services.apps.clone().run()),
+        essential.spawn(
             "tool-changes",
             services.assistant.preparer.clone().keep_up(registry, apply_tools_now, stop.clone()),
         ),
-        vital.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
-        vital.spawn("runs", admin.routines.runs.clone().keep_sweeping(stop.clone())),
-        vital.spawn("skills", admin.skills.clone().watch(stop.clone())),
-        vital.spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
+        essential.spawn("erasing", admin.eraser.clone().keep_trying(stop.clone())),
+        essential.spawn("runs", admin.routines.runs.clone().keep_sweeping(stop.clone())),
+        essential.spawn("skills", admin.skills.clone().watch(stop.clone())),
+        essential.spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
     ]
 }
 
@@ -329,12 +329,12 @@ impl Running {
 
     /// Names of the threads without which it ends, for tests.
     pub fn watched(&self) -> Vec<&'static str> {
-        self.vital.watched()
+        self.essential.watched()
     }
 
     /// Waits until a part ends that the gateway cannot do without: its name.
     pub async fn failed(&self) -> &'static str {
-        self.vital.failed().await
+        self.essential.failed().await
     }
 
     /// Processes that are ready to replace this gateway; `None`: it cannot be replaced. Only the first caller gets them.

@@ -20,14 +20,14 @@ type AreRunning = Box<dyn Fn() -> bool + Send + Sync>;
 /// What must run, and the first part of it that ended. A gateway without one of them serves nobody, or only some: it
 /// ends, so that its supervisor starts it again.
 #[derive(Default)]
-pub(crate) struct Vital {
+pub(crate) struct EssentialTasks {
     stop: CancellationToken,
     threads: Mutex<Vec<(&'static str, AreRunning)>>,
     ended: OnceLock<&'static str>,
     noticed: CancellationToken,
 }
 
-impl Vital {
+impl EssentialTasks {
     /// Nothing runs yet. After `stop`, everything may end.
     pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self { stop, ..Self::default() })
@@ -39,7 +39,7 @@ impl Vital {
         name: &'static str,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        let watched = Watched { vital: self.clone(), name };
+        let watched = Watched { essential: self.clone(), name };
         spawn(name, async move {
             // Dropped at the end of the task, also when it panics.
             let _watched = watched;
@@ -92,13 +92,13 @@ impl Vital {
 
 /// Reports the end of a task.
 struct Watched {
-    vital: Arc<Vital>,
+    essential: Arc<EssentialTasks>,
     name: &'static str,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.vital.report(self.name);
+        self.essential.report(self.name);
     }
 }
 
@@ -110,34 +110,34 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_or_returns_before_the_stop_is_noticed() {
-        let vital = Vital::new(CancellationToken::new());
-        assert!(vital.spawn("listen", async { panic!("on purpose") }).await.is_err());
-        assert_eq!((vital.failed().await, vital.ended()), ("listen", Some("listen")));
-        let vital = Vital::new(CancellationToken::new());
-        vital.spawn("control", async {}).await.unwrap();
-        assert_eq!(vital.failed().await, "control");
+        let essential = EssentialTasks::new(CancellationToken::new());
+        assert!(essential.spawn("listen", async { panic!("on purpose") }).await.is_err());
+        assert_eq!((essential.failed().await, essential.ended()), ("listen", Some("listen")));
+        let essential = EssentialTasks::new(CancellationToken::new());
+        essential.spawn("control", async {}).await.unwrap();
+        assert_eq!(essential.failed().await, "control");
     }
 
     #[tokio::test]
     async fn what_ends_after_the_stop_is_not_reported() {
         let stop = CancellationToken::new();
-        let vital = Vital::new(stop.clone());
-        let task = vital.spawn("listen", stop.clone().cancelled_owned());
+        let essential = EssentialTasks::new(stop.clone());
+        let task = essential.spawn("listen", stop.clone().cancelled_owned());
         stop.cancel();
         task.await.unwrap();
-        assert_eq!(vital.ended(), None);
+        assert_eq!(essential.ended(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_thread_that_ends_is_noticed() {
-        let vital = Vital::new(CancellationToken::new());
+        let essential = EssentialTasks::new(CancellationToken::new());
         let running = Arc::new(AtomicBool::new(true));
         let state = running.clone();
-        vital.watch("tts", move || state.load(Ordering::Relaxed));
-        let looking = spawn("threads", vital.clone().look_after_threads());
-        assert_eq!(vital.ended(), None);
+        essential.watch("tts", move || state.load(Ordering::Relaxed));
+        let looking = spawn("threads", essential.clone().look_after_threads());
+        assert_eq!(essential.ended(), None);
         running.store(false, Ordering::Relaxed);
-        assert_eq!(vital.failed().await, "tts");
+        assert_eq!(essential.failed().await, "tts");
         looking.await.unwrap();
     }
 }
