@@ -23,11 +23,11 @@ use super::{
     glasses::Glasses,
     installed::Installed,
     message::AppsMessage,
+    pending_outcomes::PendingOutcomes,
     settings::Location,
     sound::Sounds,
     speeches::Speeches,
     tasks::{Common, Tasks},
-    unheard::Unheard,
 };
 use crate::{
     roster::{Present, Roster},
@@ -55,7 +55,7 @@ pub struct Host {
     pub(super) languages: Languages,
     pub(super) speeches: Arc<Speeches>,
     /// What they have asked for and were not told the end of.
-    pub(super) unheard: Unheard,
+    pub(super) pending_outcomes: PendingOutcomes,
     /// Limits log lines about sockets that are refused.
     pub(super) refused: LogThrottle,
     /// Serialises changes of a user's settings of an app.
@@ -86,7 +86,7 @@ impl Host {
         };
         Arc::new(Self {
             tasks: Tasks::new(common),
-            unheard: Unheard::new(store.clone()),
+            pending_outcomes: PendingOutcomes::new(store.clone()),
             store,
             in_flight,
             roster,

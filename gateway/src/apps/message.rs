@@ -55,7 +55,7 @@ pub(crate) enum AppsMessage {
 
 /// How something has ended that an app had asked for, and that takes a while: a sound or a photo.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct RequestOutcome {
     /// The app's own id of its request, if the request is stored: that of a sound is.
     pub request: Option<String>,
     /// What the app is told.
@@ -69,8 +69,8 @@ pub(crate) struct Heard {
 pub(crate) enum ToApp {
     /// Send this.
     Json(Value),
-    /// Send how a sound or a photo has ended.
-    Heard(Heard),
+    /// Send how a request for a sound or a photo has ended.
+    RequestOutcome(RequestOutcome),
     /// What is spoken to the user's glasses that are there now: its streams are judged by that.
     Spoken(Vec<Spoken>),
     /// Notify the app that it is stopped, and close.

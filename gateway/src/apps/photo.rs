@@ -113,7 +113,7 @@ impl Host {
             }
             let outcome = url.as_ref().map(String::as_str).map_err(String::as_str);
             let message = wire::photo_response(&asked.request, outcome, asked.keep, clock::wall_ms());
-            self.unheard.ended(&user, &app.package, &told, None, message).await;
+            self.pending_outcomes.ended(&user, &app.package, &told, None, message).await;
         }
         let to = match destination(&app, &asked) {
             Ok(to) => to,

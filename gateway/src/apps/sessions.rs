@@ -39,7 +39,7 @@ impl Host {
         let removed = self.installed.remove(package).await?;
         for user in self.store.disk().owners(Kind::AppSessionNames)? {
             let key = package.as_bytes().to_vec();
-            self.unheard.forget(&user, package).await;
+            self.pending_outcomes.forget(&user, package).await;
             self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner: user, key }).await?;
         }
         for (user, _) in self.tasks.snapshots() {
@@ -53,7 +53,7 @@ impl Host {
         let (reply, erased) = oneshot::channel();
         self.tasks.tell(user, AppsMessage::Erased { reply }).await;
         drop(erased.await);
-        self.unheard.erase(user);
+        self.pending_outcomes.erase(user);
         self.installed.client().log().erase(user);
     }
 }

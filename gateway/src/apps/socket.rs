@@ -22,7 +22,7 @@ use super::{
     feed::{Event, Listener},
     glasses,
     host::Host,
-    message::{AppsMessage, Heard, ToApp},
+    message::{AppsMessage, RequestOutcome, ToApp},
     order::Order,
     refusals,
     relay::Relay,
@@ -88,7 +88,7 @@ pub(super) struct Session {
     /// Its running speech and sounds, by track.
     pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
     /// What it could not be told of their ends.
-    pub(super) unsent: Vec<Heard>,
+    pub(super) unsent: Vec<RequestOutcome>,
     /// Streams of sound that it sends in pieces.
     pub(super) relay: Relay,
     /// The app's SDK.
@@ -124,19 +124,19 @@ impl Session {
         self.host.tasks.send(&self.user, joined).await;
         // What was seen for a session before is not for this one, nor for an app that may not see any more.
         if !resumed || !self.may("CAMERA") {
-            self.host.unheard.drop_photos(&self.user, &package);
+            self.host.pending_outcomes.drop_photos(&self.user, &package);
         }
-        for heard in self.host.unheard.joined(&self.user, &package, self.out.clone()).await {
+        for outcome in self.host.pending_outcomes.joined(&self.user, &package, self.out.clone()).await {
             // If the socket is gone already, serving it shows so.
-            drop(self.tell_heard(&mut ws, heard).await);
+            drop(self.tell_outcome(&mut ws, outcome).await);
         }
         let end = self.serve(&mut ws, &mut messages).await;
-        self.leave_heard(&mut messages);
+        self.leave_outcomes(&mut messages);
         let (reply, state) = oneshot::channel();
         self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;
         let may_come_back = state.await == Ok(Some(AppState::Grace));
         if !may_come_back {
-            self.host.unheard.drop_photos(&self.user, &package);
+            self.host.pending_outcomes.drop_photos(&self.user, &package);
         }
         if may_come_back {
             tracing::info!(user = self.user, package, "an app's socket was lost");
@@ -180,7 +180,7 @@ impl Session {
                 message = messages.recv() => match message {
                     Some(ToApp::Json(message)) if self.sdk == SdkVersion::V1 && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
-                    Some(ToApp::Heard(heard)) => self.tell_heard(ws, heard).await,
+                    Some(ToApp::RequestOutcome(outcome)) => self.tell_outcome(ws, outcome).await,
                     Some(ToApp::Spoken(spoken)) => {
                         let answers = self.judge_again(spoken).await;
                         self.answer(ws, answers, JUDGED_AGAIN).await

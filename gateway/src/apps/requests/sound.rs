@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{BUSY, REQUEST_BYTES_MAX};
 use crate::{
     apps::{
-        message::{Heard, ToApp},
+        message::{RequestOutcome, ToApp},
         refusals,
         relay::{Relay, Whole},
         socket::{Gone, Session, Ws, send},
@@ -53,7 +53,7 @@ impl Session {
         self.playing.push((wanted.track, stop.clone()));
         let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
         let (turn, frame) = (self.order.turn(), refusals::shown(frame));
-        self.host.unheard.begun(&self.user, &self.app.package, &request);
+        self.host.pending_outcomes.begun(&self.user, &self.app.package, &request);
         spawn("app-sound", async move {
             let outcome = host.play(&user, &app, &wanted, file, &turn, &stop).await;
             stop.cancel();
@@ -70,7 +70,7 @@ impl Session {
                 );
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
-            host.unheard.ended(&user, &app.package, &out, Some(request), answer).await;
+            host.pending_outcomes.ended(&user, &app.package, &out, Some(request), answer).await;
             drop(room);
             turn.pass().await;
         });
@@ -87,26 +87,26 @@ impl Session {
     }
 
     /// Tells how a sound or a photo has ended; kept for the app's next socket where that fails.
-    pub(in crate::apps) async fn tell_heard(&mut self, ws: &mut Ws, heard: Heard) -> Result<(), Gone> {
-        let sent = send(ws, &heard.message).await;
+    pub(in crate::apps) async fn tell_outcome(&mut self, ws: &mut Ws, outcome: RequestOutcome) -> Result<(), Gone> {
+        let sent = send(ws, &outcome.message).await;
         match sent {
-            Ok(()) => self.host.unheard.told(&self.user, &self.app.package, heard.request.as_deref()),
-            Err(Gone) => self.unsent.push(heard),
+            Ok(()) => self.host.pending_outcomes.told(&self.user, &self.app.package, outcome.request.as_deref()),
+            Err(Gone) => self.unsent.push(outcome),
         }
         sent
     }
 
     /// Nothing more comes to this socket: what waits is told on the app's next one.
-    pub(in crate::apps) fn leave_heard(&mut self, messages: &mut mpsc::Receiver<ToApp>) {
+    pub(in crate::apps) fn leave_outcomes(&mut self, messages: &mut mpsc::Receiver<ToApp>) {
         messages.close();
         let mut unsent = std::mem::take(&mut self.unsent);
         while let Ok(message) = messages.try_recv() {
             match message {
-                ToApp::Heard(heard) => unsent.push(heard),
+                ToApp::RequestOutcome(outcome) => unsent.push(outcome),
                 ToApp::Json(_) | ToApp::Spoken(_) | ToApp::Close { .. } | ToApp::Drop => {}
             }
         }
-        self.host.unheard.left(&self.user, &self.app.package, &self.out, unsent);
+        self.host.pending_outcomes.left(&self.user, &self.app.package, &self.out, unsent);
     }
 
     /// Starts to collect a stream.

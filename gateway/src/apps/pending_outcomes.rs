@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    message::{Heard, ToApp},
+    message::{RequestOutcome, ToApp},
     wire,
 };
 use crate::{
@@ -47,18 +47,18 @@ struct Place {
     /// Its latest socket, until it is lost.
     socket: Option<mpsc::Sender<ToApp>>,
     /// Answers for which there was none, oldest first.
-    kept: VecDeque<Heard>,
+    kept: VecDeque<RequestOutcome>,
 }
 
 impl Place {
     /// Drops the photos that are too old, and of the others all but the latest.
     fn drop_photos(&mut self, photos_max: usize) {
-        let photos = self.kept.iter().filter(|heard| heard.is_photo()).count();
+        let photos = self.kept.iter().filter(|outcome| outcome.is_photo()).count();
         let mut surplus = photos.saturating_sub(photos_max);
-        self.kept.retain(|heard| {
-            let is_surplus = heard.is_photo() && surplus > 0;
+        self.kept.retain(|outcome| {
+            let is_surplus = outcome.is_photo() && surplus > 0;
             surplus -= usize::from(is_surplus);
-            !is_surplus && (!heard.is_photo() || heard.is_new())
+            !is_surplus && (!outcome.is_photo() || outcome.is_new())
         });
     }
 }
@@ -67,13 +67,13 @@ impl Place {
 type Places = BTreeMap<(String, String), Place>;
 
 /// Requests of whose end the app was not told yet.
-pub(super) struct Unheard {
+pub(super) struct PendingOutcomes {
     store: Store,
     run: u64,
     places: Mutex<Places>,
 }
 
-impl Heard {
+impl RequestOutcome {
     /// Whether the app may still wait for it.
     fn is_new(&self) -> bool {
         clock::wall_ms().saturating_sub(self.wall_ms) <= TOLD_MS_MAX
@@ -85,7 +85,7 @@ impl Heard {
     }
 }
 
-impl Unheard {
+impl PendingOutcomes {
     pub(super) fn new(store: Store) -> Self {
         Self { store, run: RandomState::new().hash_one(clock::wall_ms()), places: Mutex::default() }
     }
@@ -111,9 +111,11 @@ impl Unheard {
         request: Option<String>,
         message: Value,
     ) {
-        let heard = Heard { request, message, wall_ms: clock::wall_ms() };
-        if let Err(mpsc::error::SendError(ToApp::Heard(heard))) = socket.send(ToApp::Heard(heard)).await {
-            self.keep(user, package, heard);
+        let outcome = RequestOutcome { request, message, wall_ms: clock::wall_ms() };
+        if let Err(mpsc::error::SendError(ToApp::RequestOutcome(outcome))) =
+            socket.send(ToApp::RequestOutcome(outcome)).await
+        {
+            self.keep(user, package, outcome);
         }
     }
 
@@ -126,27 +128,27 @@ impl Unheard {
 
     /// An app has another socket. Returns what it is told first: what ended while it had none, and what it had asked for in a
     /// run that died.
-    pub(super) async fn joined(&self, user: &str, package: &str, socket: mpsc::Sender<ToApp>) -> Vec<Heard> {
-        let mut heard = {
+    pub(super) async fn joined(&self, user: &str, package: &str, socket: mpsc::Sender<ToApp>) -> Vec<RequestOutcome> {
+        let mut outcomes = {
             let mut places = self.places();
             let place = places.entry((user.to_owned(), package.to_owned())).or_default();
             place.socket = Some(socket);
             mem::take(&mut place.kept)
         };
-        heard.retain(Heard::is_new);
+        outcomes.retain(RequestOutcome::is_new);
         for request in self.take(user, package).await {
             let message = wire::audio_play_response(&request, Err(RESTARTED));
-            heard.push_back(Heard { request: Some(request), message, wall_ms: clock::wall_ms() });
+            outcomes.push_back(RequestOutcome { request: Some(request), message, wall_ms: clock::wall_ms() });
         }
-        heard.into()
+        outcomes.into()
     }
 
     /// A socket is gone, which has not sent these.
-    pub(super) fn left(&self, user: &str, package: &str, socket: &mpsc::Sender<ToApp>, unsent: Vec<Heard>) {
+    pub(super) fn left(&self, user: &str, package: &str, socket: &mpsc::Sender<ToApp>, unsent: Vec<RequestOutcome>) {
         if let Some(place) = self.places().get_mut(&(user.to_owned(), package.to_owned())) {
             place.socket.take_if(|latest| latest.same_channel(socket));
         }
-        unsent.into_iter().for_each(|heard| self.keep(user, package, heard));
+        unsent.into_iter().for_each(|outcome| self.keep(user, package, outcome));
     }
 
     /// An app was stopped, or may not see any more: it gets no photos of before.
@@ -160,7 +162,7 @@ impl Unheard {
     pub(super) async fn forget(&self, user: &str, package: &str) {
         let place = self.places().remove(&(user.to_owned(), package.to_owned()));
         let kept = place.into_iter().flat_map(|place| place.kept);
-        kept.for_each(|heard| self.told(user, package, heard.request.as_deref()));
+        kept.for_each(|outcome| self.told(user, package, outcome.request.as_deref()));
         drop(self.take(user, package).await);
     }
 
@@ -170,24 +172,24 @@ impl Unheard {
     }
 
     /// Passes an answer to the app's present socket, or keeps it for the next one. An app that is gone waits for none.
-    fn keep(&self, user: &str, package: &str, heard: Heard) {
+    fn keep(&self, user: &str, package: &str, outcome: RequestOutcome) {
         let mut places = self.places();
         // Of apps that do not come back, too: nobody else would drop theirs.
         places.values_mut().for_each(|place| place.drop_photos(PHOTOS_MAX));
         let Some(place) = places.get_mut(&(user.to_owned(), package.to_owned())) else {
             drop(places);
-            return self.told(user, package, heard.request.as_deref());
+            return self.told(user, package, outcome.request.as_deref());
         };
         let unsent = match &place.socket {
-            Some(socket) => socket.try_send(ToApp::Heard(heard)).map_err(|error| error.into_inner()),
-            None => Err(ToApp::Heard(heard)),
+            Some(socket) => socket.try_send(ToApp::RequestOutcome(outcome)).map_err(|error| error.into_inner()),
+            None => Err(ToApp::RequestOutcome(outcome)),
         };
-        if let Err(ToApp::Heard(heard)) = unsent {
-            place.kept.push_back(heard);
+        if let Err(ToApp::RequestOutcome(outcome)) = unsent {
+            place.kept.push_back(outcome);
             place.drop_photos(PHOTOS_MAX);
             let oldest = if place.kept.len() > KEPT_MAX { place.kept.pop_front() } else { None };
             drop(places);
-            oldest.iter().for_each(|heard| self.told(user, package, heard.request.as_deref()));
+            oldest.iter().for_each(|outcome| self.told(user, package, outcome.request.as_deref()));
         }
     }
 
@@ -246,23 +248,23 @@ mod tests {
         mpsc::channel(4)
     }
 
-    fn requests(heard: Vec<Heard>) -> Vec<String> {
-        heard.into_iter().filter_map(|heard| heard.request).collect()
+    fn requests(outcomes: Vec<RequestOutcome>) -> Vec<String> {
+        outcomes.into_iter().filter_map(|outcome| outcome.request).collect()
     }
 
     fn rows(store: &Store) -> usize {
         store.disk().rows(Kind::AppSounds, "ann", b"", 9).unwrap().len()
     }
 
-    async fn joined(unheard: &Unheard, user: &str, package: &str) -> Vec<String> {
-        requests(unheard.joined(user, package, socket().0).await)
+    async fn joined(pending: &PendingOutcomes, user: &str, package: &str) -> Vec<String> {
+        requests(pending.joined(user, package, socket().0).await)
     }
 
     #[tokio::test]
     async fn the_next_run_learns_once_what_had_not_ended() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let first = Unheard::new(store.clone());
+        let first = PendingOutcomes::new(store.clone());
         for request in ["heard", "cut", "waits"] {
             first.begun("ann", "a.b", request);
         }
@@ -271,7 +273,7 @@ mod tests {
         first.told("ann", "a.b", Some("heard"));
         store.settled().await.unwrap();
         assert!(joined(&first, "ann", "a.b").await.is_empty(), "this run tells by itself");
-        let second = Unheard::new(store.clone());
+        let second = PendingOutcomes::new(store.clone());
         assert_eq!(joined(&second, "ann", "a.b").await, ["cut", "waits"]);
         assert!(joined(&second, "ann", "a.b").await.is_empty());
         assert_eq!(joined(&second, "ann", "a.bc").await, ["another's"]);
@@ -282,81 +284,80 @@ mod tests {
     async fn what_ends_without_a_socket_is_told_on_the_next_one_once() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let unheard = Unheard::new(store.clone());
+        let pending = PendingOutcomes::new(store.clone());
         let (first, mut at_first) = socket();
-        assert!(unheard.joined("ann", "a.b", first.clone()).await.is_empty());
+        assert!(pending.joined("ann", "a.b", first.clone()).await.is_empty());
         for request in ["one", "two", "three", "four"] {
-            unheard.begun("ann", "a.b", request);
+            pending.begun("ann", "a.b", request);
         }
         let ended = async |request: &str| {
-            unheard.ended("ann", "a.b", &first, Some(request.to_owned()), json!({"requestId": request})).await;
+            pending.ended("ann", "a.b", &first, Some(request.to_owned()), json!({"requestId": request})).await;
         };
         ended("one").await;
         // It is in the queue of the socket that breaks.
         at_first.close();
-        let Some(ToApp::Heard(one)) = at_first.recv().await else { panic!("an answer") };
-        unheard.left("ann", "a.b", &first, vec![one]);
+        let Some(ToApp::RequestOutcome(one)) = at_first.recv().await else { panic!("an answer") };
+        pending.left("ann", "a.b", &first, vec![one]);
         drop(at_first);
         ended("two").await;
         let (second, mut at_second) = socket();
-        let told = unheard.joined("ann", "a.b", second.clone()).await;
+        let told = pending.joined("ann", "a.b", second.clone()).await;
         assert_eq!(told[1].message, json!({"requestId": "two"}));
         assert_eq!(requests(told), ["one", "two"]);
         // While there is another one, it is told there.
         ended("three").await;
-        assert!(
-            matches!(at_second.recv().await, Some(ToApp::Heard(heard)) if heard.request.as_deref() == Some("three"))
-        );
+        let Some(ToApp::RequestOutcome(three)) = at_second.recv().await else { panic!("an answer") };
+        assert_eq!(three.request.as_deref(), Some("three"));
         // The older one's end changes nothing.
-        unheard.left("ann", "a.b", &first, Vec::new());
+        pending.left("ann", "a.b", &first, Vec::new());
         for request in ["one", "two", "three"] {
-            unheard.told("ann", "a.b", Some(request));
+            pending.told("ann", "a.b", Some(request));
         }
         store.settled().await.unwrap();
         assert_eq!(rows(&store), 1, "the one that has not ended");
-        unheard.left("ann", "a.b", &second, Vec::new());
+        pending.left("ann", "a.b", &second, Vec::new());
         drop(at_second);
         // An app that is no longer there is told nothing.
-        unheard.forget("ann", "a.b").await;
+        pending.forget("ann", "a.b").await;
         ended("four").await;
         store.settled().await.unwrap();
         assert_eq!(rows(&store), 0);
-        assert!(joined(&unheard, "ann", "a.b").await.is_empty());
+        assert!(joined(&pending, "ann", "a.b").await.is_empty());
     }
 
     #[tokio::test]
     async fn what_is_kept_for_a_socket_has_an_end() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let unheard = Unheard::new(store.clone());
+        let pending = PendingOutcomes::new(store.clone());
         let (first, at_first) = socket();
-        unheard.joined("ann", "a.b", first.clone()).await;
+        pending.joined("ann", "a.b", first.clone()).await;
         drop(at_first);
-        unheard.left("ann", "a.b", &first, Vec::new());
+        pending.left("ann", "a.b", &first, Vec::new());
         for number in 0..=KEPT_MAX {
-            unheard.ended("ann", "a.b", &first, Some(number.to_string()), Value::Null).await;
+            pending.ended("ann", "a.b", &first, Some(number.to_string()), Value::Null).await;
         }
-        let told = joined(&unheard, "ann", "a.b").await;
+        let told = joined(&pending, "ann", "a.b").await;
         assert_eq!((told.len(), told[0].as_str()), (KEPT_MAX, "1"));
-        unheard.forget("ann", "a.b").await;
-        assert!(unheard.places().is_empty());
+        pending.forget("ann", "a.b").await;
+        assert!(pending.places().is_empty());
     }
 
     #[tokio::test]
     async fn a_photo_waits_for_the_next_socket_and_is_not_stored() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), 16).unwrap();
-        let unheard = Unheard::new(store.clone());
+        let pending = PendingOutcomes::new(store.clone());
         let (first, at_first) = socket();
-        unheard.joined("ann", "a.b", first.clone()).await;
+        pending.joined("ann", "a.b", first.clone()).await;
         drop(at_first);
-        unheard.left("ann", "a.b", &first, Vec::new());
+        pending.left("ann", "a.b", &first, Vec::new());
         // A sound of the same number is still to be told.
-        unheard.begun("ann", "a.b", "1");
-        unheard.ended("ann", "a.b", &first, None, json!({"requestId": "1"})).await;
-        let told = unheard.joined("ann", "a.b", first).await;
-        assert_eq!(told.iter().map(|heard| &heard.message).collect::<Vec<_>>(), [&json!({"requestId": "1"})]);
-        told.iter().for_each(|heard| unheard.told("ann", "a.b", heard.request.as_deref()));
+        pending.begun("ann", "a.b", "1");
+        pending.ended("ann", "a.b", &first, None, json!({"requestId": "1"})).await;
+        let told = pending.joined("ann", "a.b", first).await;
+        assert_eq!(told.iter().map(|outcome| &outcome.message).collect::<Vec<_>>(), [&json!({"requestId": "1"})]);
+        told.iter().for_each(|outcome| pending.told("ann", "a.b", outcome.request.as_deref()));
         store.settled().await.unwrap();
         assert_eq!(rows(&store), 1);
     }
@@ -364,25 +365,25 @@ mod tests {
     #[tokio::test]
     async fn few_photos_wait_and_none_for_an_app_that_was_stopped() {
         let folder = tempfile::tempdir().unwrap();
-        let unheard = Unheard::new(Store::open(folder.path(), 16).unwrap());
+        let pending = PendingOutcomes::new(Store::open(folder.path(), 16).unwrap());
         let (first, at_first) = socket();
-        unheard.joined("ann", "a.b", first.clone()).await;
+        pending.joined("ann", "a.b", first.clone()).await;
         drop(at_first);
-        unheard.left("ann", "a.b", &first, Vec::new());
+        pending.left("ann", "a.b", &first, Vec::new());
         let photos = async |count: usize| {
             for photo in 0..count {
-                unheard.ended("ann", "a.b", &first, None, json!(photo)).await;
+                pending.ended("ann", "a.b", &first, None, json!(photo)).await;
             }
-            unheard.ended("ann", "a.b", &first, Some("sound".into()), json!("sound")).await;
+            pending.ended("ann", "a.b", &first, Some("sound".into()), json!("sound")).await;
         };
         photos(PHOTOS_MAX + 2).await;
         let told: Vec<Value> =
-            unheard.joined("ann", "a.b", first.clone()).await.into_iter().map(|heard| heard.message).collect();
+            pending.joined("ann", "a.b", first.clone()).await.into_iter().map(|outcome| outcome.message).collect();
         assert_eq!(told, [json!(2), json!(3), json!(4), json!(5), json!("sound")]);
-        unheard.left("ann", "a.b", &first, Vec::new());
+        pending.left("ann", "a.b", &first, Vec::new());
         photos(2).await;
-        unheard.drop_photos("ann", "a.b");
-        assert_eq!(joined(&unheard, "ann", "a.b").await, ["sound"]);
+        pending.drop_photos("ann", "a.b");
+        assert_eq!(joined(&pending, "ann", "a.b").await, ["sound"]);
     }
 
     #[tokio::test]
@@ -394,7 +395,7 @@ mod tests {
             let (kind, owner, key) = (Kind::AppSounds, "ann".to_owned(), key("a.b", request));
             store.write(Write::PutRow { kind, owner, key, value }).await.unwrap();
         }
-        assert!(joined(&Unheard::new(store.clone()), "ann", "a.b").await.is_empty());
+        assert!(joined(&PendingOutcomes::new(store.clone()), "ann", "a.b").await.is_empty());
         assert!(rows(&store) == 0);
     }
 }
