@@ -68,7 +68,7 @@ fn differs(schema: &Result<Schema, String>, data: &Value, valid: bool) -> Option
         Ok(schema) => match (schema.check(&json!({"value": data})), valid) {
             (Ok(()), true) | (Err(_), false) => None,
             (Ok(()), false) => Some("accepted".to_owned()),
-            (Err(misfit), true) => Some(format!("refused: {misfit}")),
+            (Err(violation), true) => Some(format!("refused: {violation}")),
         },
     }
 }
@@ -91,7 +91,7 @@ fn the_official_suite_passes_through_our_validation() {
         let groups: Vec<Value> = serde_json::from_str(&text).expect("JSON");
         for group in &groups {
             let description = group["description"].as_str().expect("a description");
-            let schema = Schema::compile(&as_argument(&group["schema"])).map_err(|misfit| misfit.to_string());
+            let schema = Schema::compile(&as_argument(&group["schema"])).map_err(|violation| violation.to_string());
             for case in group["tests"].as_array().expect("tests") {
                 cases += 1;
                 let valid = case["valid"].as_bool().expect("valid");

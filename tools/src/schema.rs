@@ -16,14 +16,14 @@ use crate::reply::cut;
 /// A violation in a schema or in arguments, and its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("at '{pointer}': {reason}")]
-pub struct Misfit {
+pub struct SchemaViolation {
     /// JSON Pointer (RFC 6901); empty for the whole document.
     pub pointer: String,
     /// Description; never contains the offending value, which may be private or huge.
     pub reason: String,
 }
 
-impl Misfit {
+impl SchemaViolation {
     fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { pointer: cut(&pointer.into(), MESSAGE_BYTES_MAX), reason: cut(&reason.into(), MESSAGE_BYTES_MAX) }
     }
@@ -37,34 +37,34 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles a schema. It must be of type object, self-contained and within the limits.
-    pub fn compile(schema: &Value) -> Result<Self, Misfit> {
+    pub fn compile(schema: &Value) -> Result<Self, SchemaViolation> {
         let Some(object) = schema.as_object() else {
-            return Err(Misfit::new("", "the schema must be a JSON object"));
+            return Err(SchemaViolation::new("", "the schema must be a JSON object"));
         };
         if object.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(Misfit::new("/type", "must be \"object\""));
+            return Err(SchemaViolation::new("/type", "must be \"object\""));
         }
         check_depth(schema)?;
         match object.get("properties") {
             None => {}
             Some(Value::Object(properties)) if properties.len() > PROPERTIES_MAX => {
                 let reason = format!("more than {PROPERTIES_MAX} properties");
-                return Err(Misfit::new("/properties", reason));
+                return Err(SchemaViolation::new("/properties", reason));
             }
             Some(Value::Object(_)) => {}
-            Some(_) => return Err(Misfit::new("/properties", "must be an object")),
+            Some(_) => return Err(SchemaViolation::new("/properties", "must be an object")),
         }
         Self::compile_any(schema)
     }
 
     /// As [`compile`](Self::compile) for a schema of any type, such as that of a result.
-    pub fn compile_any(schema: &Value) -> Result<Self, Misfit> {
+    pub fn compile_any(schema: &Value) -> Result<Self, SchemaViolation> {
         check_depth(schema)?;
         let text = schema.to_string();
         let bytes = text.len();
         if bytes > SCHEMA_BYTES_MAX {
             let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
-            return Err(Misfit::new("", reason));
+            return Err(SchemaViolation::new("", reason));
         }
         let key = Sha256::digest(&text).into();
         if let Some(validator) = shared().get(&key).and_then(Weak::upgrade) {
@@ -75,26 +75,26 @@ impl Schema {
         let built = jsonschema::options().with_pattern_options(patterns).offline().build(schema);
         let validator = Arc::new(built.map_err(|error| {
             let pointer = error.instance_path().to_string();
-            Misfit::new(pointer, error.masked().to_string())
+            SchemaViolation::new(pointer, error.masked().to_string())
         })?);
         keep(key, &validator);
         Ok(Self { validator })
     }
 
     /// Checks arguments; returns the first violation.
-    pub fn check(&self, arguments: &Value) -> Result<(), Misfit> {
+    pub fn check(&self, arguments: &Value) -> Result<(), SchemaViolation> {
         if !arguments.is_object() {
-            return Err(Misfit::new("", "the arguments must be a JSON object"));
+            return Err(SchemaViolation::new("", "the arguments must be a JSON object"));
         }
         self.check_any(arguments)
     }
 
     /// As [`check`](Self::check) for a value of any type.
-    pub fn check_any(&self, value: &Value) -> Result<(), Misfit> {
+    pub fn check_any(&self, value: &Value) -> Result<(), SchemaViolation> {
         check_depth(value)?;
         self.validator.validate(value).map_err(|error| {
             let pointer = error.instance_path().to_string();
-            Misfit::new(pointer, error.masked().to_string())
+            SchemaViolation::new(pointer, error.masked().to_string())
         })
     }
 }
@@ -118,17 +118,17 @@ fn keep(key: [u8; 32], validator: &Arc<Validator>) {
 }
 
 /// Rejects values that are nested too deeply for recursive code.
-pub fn check_depth(value: &Value) -> Result<(), Misfit> {
+pub fn check_depth(value: &Value) -> Result<(), SchemaViolation> {
     check_depth_within(value, DEPTH_MAX)
 }
 
 /// As [`check_depth`], with a given limit.
-pub fn check_depth_within(value: &Value, depth_max: usize) -> Result<(), Misfit> {
+pub fn check_depth_within(value: &Value, depth_max: usize) -> Result<(), SchemaViolation> {
     let mut open = vec![(value, 1_usize)];
     while let Some((value, depth)) = open.pop() {
         if depth > depth_max {
             let reason = format!("nested more than {depth_max} levels deep");
-            return Err(Misfit::new("", reason));
+            return Err(SchemaViolation::new("", reason));
         }
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),

@@ -129,8 +129,8 @@ pub fn schema(bytes: &[u8]) {
         assert!(Schema::compile(&schema).is_err(), "only the second is of any type");
         return;
     };
-    if let Err(misfit) = compiled.check(&arguments) {
-        drop(misfit);
+    if let Err(violation) = compiled.check(&arguments) {
+        drop(violation);
     } else {
         assert!(arguments.is_object());
     }

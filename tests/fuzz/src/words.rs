@@ -40,8 +40,8 @@ pub fn utterance(bytes: &[u8]) {
                 for call in calls {
                     let tool = tools.iter().find(|tool| tool.name == call.name).expect("an offered tool");
                     let schema = tools::schema::Schema::compile(&tool.input_schema).expect("a built-in schema");
-                    if let Err(misfit) = schema.check(&call.arguments) {
-                        panic!("{} {}: {misfit:?}", call.name, call.arguments);
+                    if let Err(violation) = schema.check(&call.arguments) {
+                        panic!("{} {}: {violation:?}", call.name, call.arguments);
                     }
                 }
                 return;

@@ -194,10 +194,10 @@ pub fn read(value: &Value) -> Result<Definition, CapabilityError> {
     let name = value.get("name").and_then(Value::as_str).unwrap_or("?");
     let capability = cut(name, CAPABILITY_NAME_BYTES_MAX);
     // Depth is checked first: everything after it may recurse. A function is two levels below its capability.
-    check_depth_within(value, DEFINITION_DEPTH_MAX + 2).map_err(|misfit| CapabilityError {
+    check_depth_within(value, DEFINITION_DEPTH_MAX + 2).map_err(|violation| CapabilityError {
         capability: capability.clone(),
-        pointer: misfit.pointer,
-        reason: misfit.reason,
+        pointer: violation.pointer,
+        reason: violation.reason,
     })?;
     if value.get("functions").is_some() {
         return read_capability(&capability, value).map_err(in_words).map(Definition::Capability);

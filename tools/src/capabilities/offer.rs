@@ -296,8 +296,8 @@ impl ServerRunner {
             );
             return Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
         }
-        tool.schema.check(&call.arguments).map_err(|misfit| {
-            let message = format!("The arguments do not fit the tool of '{}': {misfit}.", self.server);
+        tool.schema.check(&call.arguments).map_err(|violation| {
+            let message = format!("The arguments do not fit the tool of '{}': {violation}.", self.server);
             Box::new(ToolResult::failed(ErrorCode::InvalidArguments, message, false))
         })
     }

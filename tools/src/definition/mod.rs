@@ -107,7 +107,7 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
     let refuse =
         |pointer: &str, reason: String| DefinitionError { tool: tool.clone(), pointer: pointer.to_owned(), reason };
     // Depth is checked first: everything after it may recurse.
-    schema::check_depth_within(value, DEFINITION_DEPTH_MAX).map_err(|misfit| refuse("", misfit.reason))?;
+    schema::check_depth_within(value, DEFINITION_DEPTH_MAX).map_err(|violation| refuse("", violation.reason))?;
     let bytes = value.to_string().len();
     if bytes > DEFINITION_BYTES_MAX {
         return Err(refuse("", format!("{bytes} bytes; at most {DEFINITION_BYTES_MAX} are accepted")));
@@ -128,9 +128,10 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
         report.note(&parts.name_at, format!("is offered as {name}: other characters are not accepted in names"));
     }
     Schema::compile(&parts.input_schema)
-        .map_err(|misfit| refuse(&format!("{}{}", parts.input_at, misfit.pointer), misfit.reason))?;
+        .map_err(|violation| refuse(&format!("{}{}", parts.input_at, violation.pointer), violation.reason))?;
     if let Some((schema, pointer)) = &parts.output_schema {
-        Schema::compile_any(schema).map_err(|misfit| refuse(&format!("{pointer}{}", misfit.pointer), misfit.reason))?;
+        Schema::compile_any(schema)
+            .map_err(|violation| refuse(&format!("{pointer}{}", violation.pointer), violation.reason))?;
     }
 
     let mut spec = ToolSpec {

@@ -344,8 +344,8 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused>
         let code = ErrorCode::InvalidArguments;
         Err(Box::new(ToolResult::failed(code, message, false)))
     };
-    if let Err(misfit) = tool.schema.check(arguments) {
-        return refuse(format!("The arguments do not fit {misfit}."));
+    if let Err(violation) = tool.schema.check(arguments) {
+        return refuse(format!("The arguments do not fit {violation}."));
     }
     let bytes = arguments.to_string().len();
     if bytes > ARGUMENTS_BYTES_MAX {
@@ -358,9 +358,9 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused>
 /// result is returned.
 fn check_output(tool: &Registered, result: &ToolResult) {
     if let (Some(schema), Some(data)) = (&tool.output_schema, &result.data)
-        && let Err(misfit) = schema.check_any(data)
+        && let Err(violation) = schema.check_any(data)
     {
-        tracing::warn!(tool = tool.spec.name, %misfit, "a result does not fit the tool's output schema");
+        tracing::warn!(tool = tool.spec.name, %violation, "a result does not fit the tool's output schema");
     }
 }
 

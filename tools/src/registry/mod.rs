@@ -412,10 +412,10 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         }
     }
     let schema = Schema::compile(&spec.input_schema)
-        .map_err(|misfit| invalid(format!("/input_schema{}", misfit.pointer), misfit.reason))?;
+        .map_err(|violation| invalid(format!("/input_schema{}", violation.pointer), violation.reason))?;
     if let Some(schema) = &spec.output_schema {
         Schema::compile_any(schema)
-            .map_err(|misfit| invalid(format!("/output_schema{}", misfit.pointer), misfit.reason))?;
+            .map_err(|violation| invalid(format!("/output_schema{}", violation.pointer), violation.reason))?;
     }
     let limits = spec.rate_limit.iter().flat_map(|limit| [limit.calls, limit.per_ms]);
     if limits.min() == Some(0) {

@@ -37,7 +37,8 @@ fn read_parts(told: &Value) -> Result<(Capability, BTreeSet<String>), Capability
     let capability = cut(name, CAPABILITY_NAME_BYTES_MAX);
     let refuse = |pointer: String, reason: String| CapabilityError { capability: capability.clone(), pointer, reason };
     // Depth is checked first: everything after it may recurse.
-    check_depth_within(told, DEFINITION_DEPTH_MAX + 4).map_err(|misfit| refuse(misfit.pointer, misfit.reason))?;
+    check_depth_within(told, DEFINITION_DEPTH_MAX + 4)
+        .map_err(|violation| refuse(violation.pointer, violation.reason))?;
     let part = |key: &str| told.get(key).cloned().unwrap_or_default();
     let (Value::Object(mut fields), Value::Array(functions)) = (part("fields"), part("functions")) else {
         return Err(refuse(String::new(), "is no definition".to_owned()));
