@@ -27,7 +27,7 @@ pub fn answer(bytes: &[u8]) {
     }
     match answer::read(bytes) {
         Ok(result) => finished(result),
-        Err(garbage) => assert!(garbage.0.len() <= MESSAGE_BYTES_MAX, "{}", garbage.0),
+        Err(invalid) => assert!(invalid.0.len() <= MESSAGE_BYTES_MAX, "{}", invalid.0),
     }
 }
 

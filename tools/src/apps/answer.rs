@@ -15,7 +15,7 @@ const ATTACHMENTS_MAX: usize = 8;
 
 /// Why a response is neither a result nor an error of the app.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Garbage(pub String);
+pub struct InvalidResponse(pub String);
 
 /// Parses the body of a response with a success status.
 ///
@@ -24,22 +24,22 @@ pub struct Garbage(pub String);
 ///
 /// # Errors
 /// It is not JSON, or JSON of neither format.
-pub fn read(body: &[u8]) -> Result<ToolResult, Garbage> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Garbage(format!("no JSON: {error}")))?;
+pub fn read(body: &[u8]) -> Result<ToolResult, InvalidResponse> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| InvalidResponse(format!("no JSON: {error}")))?;
     let Value::Object(mut fields) = value else {
-        return Err(Garbage("JSON, but no object".to_owned()));
+        return Err(InvalidResponse("JSON, but no object".to_owned()));
     };
     if let Some(status) = fields.remove("status") {
         return match status.as_str() {
             Some("success") => Ok(replied(fields.remove("reply").unwrap_or_default())),
             Some("error") => Ok(refused(text(&fields, "message"), ErrorCode::ExecutionError, false)),
-            _ => Err(Garbage("`status` is neither \"success\" nor \"error\"".to_owned())),
+            _ => Err(InvalidResponse("`status` is neither \"success\" nor \"error\"".to_owned())),
         };
     }
     match fields.get("success").and_then(Value::as_bool) {
         Some(true) => Ok(succeeded(fields)),
         Some(false) => Ok(failed(&fields)),
-        None => Err(Garbage("it has neither `status` nor `success`".to_owned())),
+        None => Err(InvalidResponse("it has neither `status` nor `success`".to_owned())),
     }
 }
 

@@ -81,7 +81,7 @@ fn errors_of_published_apps_are_spoken() {
 }
 
 #[test]
-fn everything_else_is_garbage() {
+fn everything_else_is_an_invalid_response() {
     for body in ["", "null", "[]", "\"ok\"", "{}", "<html>", "{\"status\":1}", "{\"success\":\"yes\"}", "\u{0}\u{1}"] {
         assert!(read(body.as_bytes()).is_err(), "{body}");
     }

@@ -43,7 +43,7 @@ pub enum Failure {
         max: usize,
     },
     /// The response has none of the known formats.
-    Garbage(String),
+    InvalidResponse(String),
 }
 
 impl Failure {
@@ -97,7 +97,7 @@ impl Failure {
                 format!("{app} answered with {bytes} bytes or more; at most {max} are accepted{unknown}."),
                 false,
             ),
-            Self::Garbage(why) => {
+            Self::InvalidResponse(why) => {
                 let why = spoken::clause(why);
                 (ErrorCode::HttpError, format!("The answer of {app} is not understood: {why}{unknown}."), false)
             }
@@ -114,7 +114,7 @@ impl Failure {
             Self::Lost(_) | Self::TimedOut { .. } => format!("{app} didn't answer."),
             Self::Status { status: 429, .. } => format!("{app} is busy. Please try again in a moment."),
             Self::Redirected { .. } | Self::Status { .. } => format!("{app} reported a problem."),
-            Self::ContentType(_) | Self::Garbage(_) => format!("I couldn't understand the answer from {app}."),
+            Self::ContentType(_) | Self::InvalidResponse(_) => format!("I couldn't understand the answer from {app}."),
             Self::TooLarge { .. } => format!("The answer from {app} was too long for me."),
         }
     }
@@ -141,7 +141,7 @@ mod tests {
             (status(500), ErrorCode::HttpError, false, true),
             (Failure::ContentType("text/html".into()), ErrorCode::HttpError, false, false),
             (Failure::TooLarge { bytes: 9, max: 8 }, ErrorCode::HttpError, false, false),
-            (Failure::Garbage("no JSON".into()), ErrorCode::HttpError, false, false),
+            (Failure::InvalidResponse("no JSON".into()), ErrorCode::HttpError, false, false),
         ];
         for (failure, code, once, repeatable) in table {
             for (may_repeat, wanted) in [(false, once), (true, repeatable)] {
@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_told_as_such() {
-        let garbage = [
+        let invalid = [
             Failure::ContentType("text/html".into()),
             Failure::TooLarge { bytes: 9, max: 8 },
-            Failure::Garbage("no JSON".into()),
+            Failure::InvalidResponse("no JSON".into()),
         ];
-        for failure in [Failure::Lost("reset".into()), Failure::TimedOut { ms: 10, sent: true }].iter().chain(&garbage)
+        for failure in [Failure::Lost("reset".into()), Failure::TimedOut { ms: 10, sent: true }].iter().chain(&invalid)
         {
             assert_eq!(Outcome::of(&failure.result("Todo", false), true), Outcome::Unknown, "{failure:?}");
         }

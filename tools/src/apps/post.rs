@@ -116,7 +116,7 @@ async fn read(response: Response, excerpt: &mut String) -> Result<ToolResult, Fa
     }
     let body = bounded(response, ANSWER_BYTES_MAX).await?;
     *excerpt = String::from_utf8_lossy(body.get(..EXCERPT_BYTES_MAX).unwrap_or(&body)).into_owned();
-    answer::read(&body).map_err(|garbage| Failure::Garbage(garbage.0))
+    answer::read(&body).map_err(|invalid| Failure::InvalidResponse(invalid.0))
 }
 
 fn is_json(kind: &str) -> bool {
