@@ -85,12 +85,12 @@ struct Row {
     /// The wake phrase that the device heard last, until the sound with it has been dealt with: once it is acknowledged, the
     /// device does not say it again, and without it nobody would look for a phrase in the sound that comes again.
     #[serde(default)]
-    wake: Option<ToldWake>,
+    wake: Option<ReportedWake>,
 }
 
 /// A wake phrase that the device has heard by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ToldWake {
+pub(super) struct ReportedWake {
     pub(super) phrase: String,
     /// Capture time of its end.
     pub(super) at_us: u64,
@@ -297,10 +297,10 @@ impl StoredSession {
     }
 
     /// The device has heard this wake phrase; `false`: it repeats the one with which the session began after a restart.
-    pub(super) fn wake_told(&mut self, told: &ToldWake) -> bool {
-        let is_new = self.row.wake.as_ref() != Some(told);
+    pub(super) fn wake_told(&mut self, reported: &ReportedWake) -> bool {
+        let is_new = self.row.wake.as_ref() != Some(reported);
         if is_new {
-            self.row.wake = Some(told.clone());
+            self.row.wake = Some(reported.clone());
         }
         is_new
     }

@@ -420,33 +420,33 @@ async fn where_a_stream_has_ended_is_known_after_a_restart() {
 async fn a_wake_phrase_is_known_after_a_restart_until_its_sound_has_been_dealt_with() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let told = ToldWake { phrase: "hey mentra".to_owned(), at_us: 8_000_000, score_permille: 900 };
+    let reported = ReportedWake { phrase: "hey mentra".to_owned(), at_us: 8_000_000, score_permille: 900 };
     let mut glasses = session(&store, "glasses", 1);
     glasses.keep();
-    assert!(glasses.wake_told(&told));
+    assert!(glasses.wake_told(&reported));
     // What was said before is dealt with, and this is awaited still.
     glasses.utterance_ended(1, Some(7_000_000));
     glasses.utterance_ended(2, Some(9_500_000));
     glasses.utterances_settled(1);
     glasses.store();
     let left = next(&store).await;
-    assert_eq!(left.take("glasses", USER, &of(1)).unwrap().wake, Some(told.clone()));
+    assert_eq!(left.take("glasses", USER, &of(1)).unwrap().wake, Some(reported.clone()));
     assert_eq!(
         left.take("glasses", USER, &of(2)).unwrap().wake,
-        Some(told.clone()),
+        Some(reported.clone()),
         "it died before its row was written"
     );
     // The next process goes on with it, and a device that has no acknowledgement of it says it again.
     let mut second = session(&store, "glasses", 2);
     second.keep();
-    assert!(second.wake_told(&told) && !second.wake_told(&told));
+    assert!(second.wake_told(&reported) && !second.wake_told(&reported));
     second.store();
-    assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, Some(told.clone()), "killed again");
+    assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, Some(reported.clone()), "killed again");
     second.utterance_ended(1, Some(9_500_000));
     second.utterances_settled(1);
     second.store();
     assert_eq!(next(&store).await.take("glasses", USER, &of(2)).unwrap().wake, None, "its words are known");
-    let later = ToldWake { at_us: 12_000_000, ..told };
+    let later = ReportedWake { at_us: 12_000_000, ..reported };
     assert!(second.wake_told(&later));
     second.muted(true, 3, 13_000_000);
     second.store();

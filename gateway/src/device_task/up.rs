@@ -17,7 +17,7 @@ use super::{
     formats::misfit,
     incoming::Order,
     photos::{self, Photo, tell_if_lost},
-    restart::ToldWake,
+    restart::ReportedWake,
     session::{End, Session},
 };
 use crate::{clock, mailbox::Farewell, text::crop};
@@ -123,7 +123,7 @@ impl Session {
             }
             Up::Connection(connection) => self.connection(connection.link),
             Up::Wake(up::Wake { phrase, score_permille }) => {
-                self.wake_told(&ToldWake { phrase: phrase.to_owned(), at_us: stamp.time_us, score_permille });
+                self.wake_told(&ReportedWake { phrase: phrase.to_owned(), at_us: stamp.time_us, score_permille });
             }
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
@@ -250,14 +250,14 @@ impl Session {
     }
 
     /// The device has heard a wake phrase, in this session or before a restart.
-    pub(super) fn wake_told(&mut self, told: &ToldWake) {
-        if !self.stored.wake_told(told) {
+    pub(super) fn wake_told(&mut self, reported: &ReportedWake) {
+        if !self.stored.wake_told(reported) {
             return;
         }
-        let score = f32::from(told.score_permille.min(1_000)) / 1_000.0;
-        let problem = self.ear.as_mut().and_then(|ear| ear.wake_told(&told.phrase, told.at_us, score));
+        let score = f32::from(reported.score_permille.min(1_000)) / 1_000.0;
+        let problem = self.ear.as_mut().and_then(|ear| ear.wake_told(&reported.phrase, reported.at_us, score));
         if let Some(problem) = problem {
-            self.warn(WarningCode::WakePhraseUnknown, &told.phrase, &problem);
+            self.warn(WarningCode::WakePhraseUnknown, &reported.phrase, &problem);
         }
     }
 

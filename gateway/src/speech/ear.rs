@@ -1,10 +1,10 @@
 //! From microphone packets to voice facts, and from utterances to recognition jobs.
 
 mod decodes;
+mod device_wake;
 mod pauses;
 mod sound;
 mod steps;
-mod told;
 mod wake;
 
 use std::sync::Arc;

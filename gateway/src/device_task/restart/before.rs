@@ -13,7 +13,7 @@ use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
 use tools::intents::LeftQuestion;
 
-use super::{Row, ToldWake};
+use super::{Row, ReportedWake};
 use crate::{
     clock,
     device_task::tokens::number_of,
@@ -36,7 +36,7 @@ pub(crate) struct Restored {
     /// Capture time at which the device's stream ended last.
     pub(in crate::device_task) stream_end_us: Option<u64>,
     /// The wake phrase that the device has heard in sound that was not dealt with.
-    pub(in crate::device_task) wake: Option<ToldWake>,
+    pub(in crate::device_task) wake: Option<ReportedWake>,
     /// The turn that was cut off, if the wearer is still to be told.
     pub(in crate::device_task) turn: Option<RestoredTurn>,
 }
@@ -103,7 +103,7 @@ impl Row {
     }
 
     /// The wake phrase that the device heard last, unless its sound was dealt with.
-    pub(super) fn unsettled_wake(&self) -> Option<ToldWake> {
+    pub(super) fn unsettled_wake(&self) -> Option<ReportedWake> {
         self.wake.clone().filter(|wake| wake.at_us > self.sound_until_us)
     }
 }

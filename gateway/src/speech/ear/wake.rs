@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use audio::{fair::Owner, wake::Head};
 
-use super::{steps::Steps, told::Told};
+use super::{device_wake::DeviceWake, steps::Steps};
 use crate::{
     mailbox::{DeviceMessage, Mailbox, WakeHeard},
     speech::wake::{WakeCounts, WakeWords},
@@ -32,7 +32,7 @@ pub(super) struct Wake {
 
 enum By {
     Heads(Steps),
-    Device(Told),
+    Device(DeviceWake),
 }
 
 impl Wake {
@@ -43,7 +43,7 @@ impl Wake {
             WakeSource::Heads(words, heads) => {
                 By::Heads(Steps::new((words, heads, counts.clone()), owner, mailbox.clone()))
             }
-            WakeSource::Device(phrases) => By::Device(Told::new(phrases)),
+            WakeSource::Device(phrases) => By::Device(DeviceWake::new(phrases)),
         };
         Some(Self { by, counts, mailbox, heard: None })
     }
@@ -57,8 +57,8 @@ impl Wake {
                 None
             }
             (By::Heads(_), None) => None,
-            (By::Device(told), Some(open)) if last => told.closing(open),
-            (By::Device(told), open) => told.found(open, until_us),
+            (By::Device(device), Some(open)) if last => device.closing(open),
+            (By::Device(device), open) => device.found(open, until_us),
         };
         let Some(heard) = found else { return };
         self.counts.heard();
@@ -72,7 +72,7 @@ impl Wake {
     pub(super) fn told(&mut self, phrase: &str, at_us: u64, score: f32) -> Option<String> {
         match &mut self.by {
             By::Heads(_) => None,
-            By::Device(told) => told.note(phrase, at_us, score),
+            By::Device(device) => device.note(phrase, at_us, score),
         }
     }
 
@@ -93,7 +93,7 @@ impl Wake {
         self.heard = None;
         match &mut self.by {
             By::Heads(steps) => steps.forget(),
-            By::Device(told) => told.forget(),
+            By::Device(device) => device.forget(),
         }
     }
 }

@@ -16,7 +16,7 @@ const BESIDE_US: u64 = 2_000_000;
 const WAIT_US: u64 = 4_000_000;
 
 /// The wake phrases of a device that hears them.
-pub(super) struct Told {
+pub(super) struct DeviceWake {
     /// Those of the gateway: only they can be verified.
     phrases: Arc<[String]>,
     /// The device was told of another one.
@@ -58,7 +58,7 @@ impl Span {
     }
 }
 
-impl Told {
+impl DeviceWake {
     pub(super) fn new(phrases: Arc<[String]>) -> Self {
         Self { phrases, warned: false, waiting: None, closed: None }
     }
@@ -119,77 +119,77 @@ mod tests {
         heard.map(|heard| (heard.utterance, heard.at_us, heard.end))
     }
 
-    fn told() -> Told {
-        Told::new(["hey mentra".to_owned(), "mentra".to_owned()].into())
+    fn device_wake() -> DeviceWake {
+        DeviceWake::new(["hey mentra".to_owned(), "mentra".to_owned()].into())
     }
 
     static SECOND: [i16; RATE_HZ as usize] = [0; RATE_HZ as usize];
 
     #[test]
     fn a_phrase_is_found_in_the_sound_that_has_its_end() {
-        let mut told = told();
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "nothing was told");
-        told.note("Hey, Mentra", 4_750_000, 0.9);
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), Some((3, 4_750_000, 12_000)));
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "it is told once");
+        let mut wake = device_wake();
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "nothing was told");
+        wake.note("Hey, Mentra", 4_750_000, 0.9);
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), Some((3, 4_750_000, 12_000)));
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "it is told once");
     }
 
     #[test]
     fn a_phrase_before_its_sound_waits_for_it() {
-        let mut told = told();
-        told.note("Hey, Mentra", 5_200_000, 0.9);
-        assert_eq!(place(told.found(None, Some(3_900_000))), None, "no utterance yet");
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "200 ms are missing");
+        let mut wake = device_wake();
+        wake.note("Hey, Mentra", 5_200_000, 0.9);
+        assert_eq!(place(wake.found(None, Some(3_900_000))), None, "no utterance yet");
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "200 ms are missing");
         let more = [0; 20_000];
-        assert_eq!(place(told.found(open(3, &more, 5_250_000), Some(5_250_000))), Some((3, 5_200_000, 19_200)));
-        told.note("Hey, Mentra", 9_000_000, 0.9);
-        assert_eq!(place(told.found(None, Some(13_000_001))), None);
-        assert_eq!(place(told.found(open(4, &SECOND, 9_500_000), Some(13_000_001))), None, "it was given up");
+        assert_eq!(place(wake.found(open(3, &more, 5_250_000), Some(5_250_000))), Some((3, 5_200_000, 19_200)));
+        wake.note("Hey, Mentra", 9_000_000, 0.9);
+        assert_eq!(place(wake.found(None, Some(13_000_001))), None);
+        assert_eq!(place(wake.found(open(4, &SECOND, 9_500_000), Some(13_000_001))), None, "it was given up");
     }
 
     #[test]
     fn a_phrase_behind_the_end_of_its_utterance_counts_for_it() {
-        let mut told = told();
-        assert_eq!(place(told.closing((3, &SECOND, 5_000_000))), None);
-        told.note("Hey, Mentra", 5_100_000, 0.9);
-        assert_eq!(place(told.found(None, Some(5_400_000))), Some((3, 5_000_000, 16_000)));
-        told.note("Hey, Mentra", 7_900_000, 0.9);
-        assert_eq!(place(told.found(None, Some(7_900_000))), None, "too far behind it");
-        told.forget();
-        told.note("Hey, Mentra", 6_000_000, 0.9);
-        assert_eq!(place(told.closing((4, &SECOND, 5_900_000))), Some((4, 5_900_000, 16_000)), "told before the end");
+        let mut wake = device_wake();
+        assert_eq!(place(wake.closing((3, &SECOND, 5_000_000))), None);
+        wake.note("Hey, Mentra", 5_100_000, 0.9);
+        assert_eq!(place(wake.found(None, Some(5_400_000))), Some((3, 5_000_000, 16_000)));
+        wake.note("Hey, Mentra", 7_900_000, 0.9);
+        assert_eq!(place(wake.found(None, Some(7_900_000))), None, "too far behind it");
+        wake.forget();
+        wake.note("Hey, Mentra", 6_000_000, 0.9);
+        assert_eq!(place(wake.closing((4, &SECOND, 5_900_000))), Some((4, 5_900_000, 16_000)), "told before the end");
     }
 
     #[test]
     fn the_open_utterance_comes_before_the_closed_one() {
-        let mut told = told();
-        assert_eq!(place(told.closing((3, &SECOND, 5_000_000))), None);
-        told.note("Hey, Mentra", 6_500_000, 0.9);
-        assert_eq!(place(told.found(open(4, &SECOND, 6_400_000), Some(6_400_000))), None, "its sound is still to come");
-        assert_eq!(place(told.found(open(4, &SECOND, 6_600_000), Some(6_600_000))), Some((4, 6_500_000, 14_400)));
+        let mut wake = device_wake();
+        assert_eq!(place(wake.closing((3, &SECOND, 5_000_000))), None);
+        wake.note("Hey, Mentra", 6_500_000, 0.9);
+        assert_eq!(place(wake.found(open(4, &SECOND, 6_400_000), Some(6_400_000))), None, "its sound is still to come");
+        assert_eq!(place(wake.found(open(4, &SECOND, 6_600_000), Some(6_600_000))), Some((4, 6_500_000, 14_400)));
     }
 
     #[test]
     fn a_phrase_that_the_gateway_does_not_know_is_told_once() {
-        let mut told = told();
-        let problem = told.note("hi glasses", 4_500_000, 0.9).unwrap();
+        let mut wake = device_wake();
+        let problem = wake.note("hi glasses", 4_500_000, 0.9).unwrap();
         assert!(problem.contains("\"hey mentra\", \"mentra\""), "{problem}");
-        assert_eq!(told.note("hi glasses", 4_600_000, 0.9), None);
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "it would never be verified");
-        assert_eq!(told.note("MENTRA", 4_500_000, 0.9), None);
-        assert_eq!(place(told.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), Some((3, 4_500_000, 8_000)));
+        assert_eq!(wake.note("hi glasses", 4_600_000, 0.9), None);
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), None, "it would never be verified");
+        assert_eq!(wake.note("MENTRA", 4_500_000, 0.9), None);
+        assert_eq!(place(wake.found(open(3, &SECOND, 5_000_000), Some(5_000_000))), Some((3, 4_500_000, 8_000)));
     }
 
     #[test]
     fn hostile_times_do_no_harm() {
         for at_us in [0, 1, u64::MAX - 1, u64::MAX] {
             for end_us in [0, 1_000_000, u64::MAX] {
-                let mut told = told();
-                told.note("Hey, Mentra", at_us, f32::NAN);
-                told.found(open(1, &SECOND, end_us), Some(end_us));
-                told.note("Hey, Mentra", at_us, f32::INFINITY);
-                told.closing((2, &[], end_us));
-                told.found(None, Some(end_us));
+                let mut wake = device_wake();
+                wake.note("Hey, Mentra", at_us, f32::NAN);
+                wake.found(open(1, &SECOND, end_us), Some(end_us));
+                wake.note("Hey, Mentra", at_us, f32::INFINITY);
+                wake.closing((2, &[], end_us));
+                wake.found(None, Some(end_us));
             }
         }
     }
