@@ -117,7 +117,7 @@ fn show(status: &Status) {
     if let Some((free, all)) = status.disk {
         println!("disk        {} free of {}, for {}", bytes(free), bytes(all), in_one_line(&status.data_dir));
     }
-    if let Some(line) = board(status) {
+    if let Some(line) = host_metrics(status) {
         println!("box         {line}");
     }
     if let Some((open, most)) = status.descriptors {
@@ -139,7 +139,7 @@ fn on_network(announced: &Announced) -> String {
 }
 
 /// The box in numbers, where the system tells any.
-fn board(status: &Status) -> Option<String> {
+fn host_metrics(status: &Status) -> Option<String> {
     let load = status.load.map(|[one, five, _]| format!("load {one:.1}, {five:.1} of {} cores", status.cores));
     let memory = status.memory.map(|memory| {
         let [available, total, own] = [memory.available_bytes, memory.total_bytes, memory.gateway_bytes].map(bytes);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock, device_task::services::Services, discovery::state::State, health, identity::fingerprint,
-    speech::wake::WakeTally, telemetry::board::Board,
+    speech::wake::WakeTally, telemetry::host_metrics::HostMetrics,
 };
 
 /// Turns that count for the latency.
@@ -46,7 +46,7 @@ pub(crate) async fn status(admin: &Admin) -> Status {
     let wake = Some(services.engines.wake_counts.get());
     let wake = wake.filter(|tally| services.engines.wake.is_some() || *tally != WakeTally::default());
     let lost = services.telemetry.losses.get();
-    let board = Board::read().await;
+    let host = HostMetrics::read().await;
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
@@ -78,10 +78,10 @@ pub(crate) async fn status(admin: &Admin) -> Status {
         data_dir: data_dir.display().to_string(),
         latency: latency(services),
         sound: services.telemetry.sound.get(),
-        cores: board.cores,
-        load: board.load,
-        memory: board.memory,
-        temperature_c: board.temperature_c,
+        cores: host.cores,
+        load: host.load,
+        memory: host.memory,
+        temperature_c: host.temperature_c,
     }
 }
 

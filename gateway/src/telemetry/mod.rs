@@ -1,7 +1,7 @@
 //! One record per turn with every stage, the log's set-up, and the stored log. Nothing in here holds what was said.
 
-pub(crate) mod board;
 pub(crate) mod histogram;
+pub(crate) mod host_metrics;
 pub mod log;
 pub(crate) mod otlp;
 mod record;

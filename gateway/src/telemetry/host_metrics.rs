@@ -1,4 +1,4 @@
-//! The box in numbers, as Linux tells them: load, memory, temperature.
+//! Metrics of the host, as Linux tells them: load, memory, temperature.
 
 use std::{fs, path::Path, thread};
 
@@ -13,7 +13,7 @@ const SENSORS_MAX: usize = 32;
 
 /// What the system tells; each part is absent where it does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Board {
+pub(crate) struct HostMetrics {
     /// Processor cores that the gateway may use.
     pub(crate) cores: usize,
     /// Load averages over one, five and fifteen minutes.
@@ -23,7 +23,7 @@ pub(crate) struct Board {
     pub(crate) temperature_c: Option<f64>,
 }
 
-impl Board {
+impl HostMetrics {
     /// At this moment.
     pub(crate) async fn read() -> Self {
         let read = || {
@@ -95,9 +95,9 @@ mod tests {
 
     #[tokio::test]
     async fn this_machine_tells_its_load_and_memory() {
-        let board = Board::read().await;
-        let memory = board.memory.unwrap();
-        assert!(board.cores > 0 && board.load.is_some());
+        let metrics = HostMetrics::read().await;
+        let memory = metrics.memory.unwrap();
+        assert!(metrics.cores > 0 && metrics.load.is_some());
         assert!(memory.gateway_bytes > 0 && memory.available_bytes <= memory.total_bytes, "{memory:?}");
     }
 }
