@@ -4,11 +4,11 @@
 //! A file has a line of JSON about the session, and a line for each [`Entry`](gateway_core::recording::Entry).
 
 mod file;
+mod quota;
 pub(crate) mod replay;
-mod room;
 pub(crate) mod settings;
-mod tape;
 mod words;
+mod writer;
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use std::{
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use self::{room::Room, settings::RecordingSettings, tape::Tape};
+use self::{quota::RecordingQuota, settings::RecordingSettings, writer::RecordingWriter};
 use crate::private::{file_name, remove_folder};
 
 pub(crate) use self::{
@@ -62,7 +62,7 @@ impl About {
 /// Makes recordings.
 pub(crate) struct Recordings {
     folder: PathBuf,
-    room: Arc<Room>,
+    quota: Arc<RecordingQuota>,
 }
 
 impl Recordings {
@@ -70,7 +70,7 @@ impl Recordings {
     pub(crate) fn new(data_dir: &Path, settings: RecordingSettings) -> Option<Self> {
         settings.sessions.then(|| {
             let folder = data_dir.join(FOLDER);
-            Self { room: Arc::new(Room::new(folder.clone(), settings.bytes_max)), folder }
+            Self { quota: Arc::new(RecordingQuota::new(folder.clone(), settings.bytes_max)), folder }
         })
     }
 
@@ -80,10 +80,10 @@ impl Recordings {
         about: &About,
         settings: &gateway_core::conversation::Config,
         held: impl Send + 'static,
-    ) -> Tape {
+    ) -> RecordingWriter {
         let name = format!("{}-{}.{ENDING}", file_name(&about.device), about.began_wall_ms);
         let path = self.folder.join(file_name(&about.user)).join(name);
-        Tape::begin(self.room.clone(), path, (about, settings), held)
+        RecordingWriter::begin(self.quota.clone(), path, (about, settings), held)
     }
 }
 

@@ -19,7 +19,7 @@ use gateway_core::{
 };
 use serde::Serialize;
 
-use super::{About, LINE_BYTES_MAX, room::Room};
+use super::{About, LINE_BYTES_MAX, quota::RecordingQuota};
 
 /// Lines that may wait to be written.
 const WAITING_MAX: usize = 512;
@@ -27,23 +27,23 @@ const WAITING_MAX: usize = 512;
 /// The end of a recording that a session holds. What is lost would make a replay differ: with the first line that
 /// cannot be taken, the recording ends.
 #[derive(Debug)]
-pub(crate) struct Tape(Option<SyncSender<String>>);
+pub(crate) struct RecordingWriter(Option<SyncSender<String>>);
 
-impl Tape {
+impl RecordingWriter {
     pub(super) fn begin(
-        room: Arc<Room>,
+        quota: Arc<RecordingQuota>,
         path: PathBuf,
         (about, settings): (&About, &Config),
         held: impl Send + 'static,
     ) -> Self {
         let (lines, waiting) = sync_channel(WAITING_MAX);
-        let mut tape = Self(Some(lines));
-        tape.put(about);
-        tape.put(&Entry::Settings(settings.clone()));
+        let mut writer = Self(Some(lines));
+        writer.put(about);
+        writer.put(&Entry::Settings(settings.clone()));
         let write = move || {
-            let written = room.open(&path).and_then(|file| {
-                let written = write(&room, file, &waiting);
-                room.close(&path);
+            let written = quota.open(&path).and_then(|file| {
+                let written = write(&quota, file, &waiting);
+                quota.close(&path);
                 written
             });
             if let Err(error) = written {
@@ -54,7 +54,7 @@ impl Tape {
         if let Err(error) = thread::Builder::new().name("recording".to_owned()).spawn(write) {
             tracing::warn!(%error, "a session is not recorded: no thread can be started");
         }
-        tape
+        writer
     }
 
     fn put(&mut self, what: &impl Serialize) {
@@ -77,7 +77,7 @@ impl Tape {
     }
 }
 
-impl Watch<Conversation> for Tape {
+impl Watch<Conversation> for RecordingWriter {
     fn see(&mut self, now: Timestamp, event: Event<'_, Conversation>) {
         if self.0.is_some() {
             self.put(&Entry::of(now, &event));
@@ -86,11 +86,11 @@ impl Watch<Conversation> for Tape {
 }
 
 /// Writes until the session ends, the recording is as long as one may be, or there is no room for more.
-fn write(room: &Room, mut file: File, lines: &Receiver<String>) -> io::Result<()> {
-    let mut left = room.one_max();
+fn write(quota: &RecordingQuota, mut file: File, lines: &Receiver<String>) -> io::Result<()> {
+    let mut left = quota.one_max();
     while let Ok(line) = lines.recv() {
         left = left.checked_sub(line.len() as u64).ok_or_else(|| io::Error::other("it is as long as one may be"))?;
-        room.write(&mut file, &line)?;
+        quota.write(&mut file, &line)?;
     }
     Ok(())
 }

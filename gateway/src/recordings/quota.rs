@@ -1,4 +1,4 @@
-//! The room that all recordings have together, those under way included.
+//! The quota of bytes that all recordings share, those under way included.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use crate::private::{FILE_MODE, make_folder};
 const SHARE: u64 = 4;
 
 /// The folder of all recordings, whose files have no more bytes together than they may.
-pub(super) struct Room {
+pub(super) struct RecordingQuota {
     folder: PathBuf,
     bytes_max: u64,
     /// Locked while a line is written: what is counted is on the disk.
@@ -31,7 +31,7 @@ struct Used {
     open: BTreeSet<PathBuf>,
 }
 
-impl Room {
+impl RecordingQuota {
     pub(super) fn new(folder: PathBuf, bytes_max: u64) -> Self {
         Self { folder, bytes_max, used: Mutex::default() }
     }
