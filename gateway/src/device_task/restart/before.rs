@@ -13,7 +13,7 @@ use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
 use tools::intents::LeftQuestion;
 
-use super::{Row, ReportedWake};
+use super::{ReportedWake, Row};
 use crate::{
     clock,
     device_task::tokens::number_of,
