@@ -20,7 +20,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use gateway::ports::{
-    intents::StoredIntents,
+    journal::StoredJournal,
     records::{StoredLedger, StoredSwitches},
 };
 use gateway::store::Store;
@@ -32,7 +32,7 @@ use tools::{
     RateLimits,
     call::CallContext,
     executor::{CallRecords, Executor},
-    intents::{Intent, Journal, Past},
+    journal::{Intent, Journal, Past},
     ports::PortError,
     registry::{Registry, RunContext, Runner},
     source::{Scope, Source},
@@ -231,7 +231,7 @@ async fn executor() -> Result<()> {
     let store = Store::open(folder.path(), 256)?;
     let many = Some(RateLimit { calls: 1_000_000, per_ms: 1_000 });
     let records = CallRecords {
-        journal: Some(Arc::new(StoredIntents::new(store.clone(), CancellationToken::new()))),
+        journal: Some(Arc::new(StoredJournal::new(store.clone(), CancellationToken::new()))),
         ledger: Some(Arc::new(StoredLedger(store.clone()))),
         switches: Some(Arc::new(StoredSwitches::load(store, registry.clone())?)),
         limits: RateLimits { per_user: many, per_source: many },

@@ -3,7 +3,7 @@
 use futures_util::FutureExt as _;
 
 use super::*;
-use crate::intents::LeftQuestion;
+use crate::journal::LeftQuestion;
 
 const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
 

@@ -22,7 +22,7 @@ use crate::{
     catalogue::{CatalogueStore, StoredSet},
     consent::cancelled,
     executor::{CallRecords, Executor},
-    intents::{AskedCall, Intent, Journal, Key, Made, Past},
+    journal::{AskedCall, Intent, Journal, Key, Made, Past},
     ledger::{self, Ledger, Record},
     limits::{ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, SAY_BYTES_MAX},
     permissions::Switches,

@@ -29,7 +29,7 @@ pub mod executor;
 pub mod fuzzing;
 pub mod in_flight;
 pub mod inspection;
-pub mod intents;
+pub mod journal;
 pub mod ledger;
 pub mod limits;
 pub mod matching;

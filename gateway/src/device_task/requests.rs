@@ -19,7 +19,7 @@ use tools::{
     conversation::{self, PastMessage},
     executor::Executor,
     in_flight::SessionLease,
-    intents::LeftQuestion,
+    journal::LeftQuestion,
 };
 
 use super::{

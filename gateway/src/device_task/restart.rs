@@ -39,7 +39,7 @@ pub(crate) use self::before::{Restored, StoredSessions};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox},
-    ports::intents::{self, UnknownCall},
+    ports::journal::{self, UnknownCall},
     store::{Kind, Store, Write},
 };
 
@@ -271,7 +271,7 @@ impl StoredSession {
     pub(super) fn told_elsewhere(&mut self) {
         self.row.cut_off = None;
         self.is_urgent = true;
-        intents::wearer_told(&self.store, &self.user, &std::mem::take(&mut self.unknown));
+        journal::wearer_told(&self.store, &self.user, &std::mem::take(&mut self.unknown));
     }
 
     /// Whether no turn is under way, and none that was cut off is still to be told.

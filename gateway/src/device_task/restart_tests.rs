@@ -7,13 +7,13 @@ use gateway_core::vocab::{Pending, ToolCall};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::intents::{AskedCall, Intent, Journal as _};
+use tools::journal::{AskedCall, Intent, Journal as _};
 
 use super::*;
 use crate::{
     device_task::tokens::token,
     ports::{
-        intents::{Left, StoredIntents},
+        journal::{Left, StoredJournal},
         records::StoredLedger,
         runs::StoredRuns,
         stores::SystemClock,
@@ -40,9 +40,9 @@ pub(super) async fn next(store: &Store) -> StoredSessions {
 /// The same, with the calls that were open.
 async fn next_with_calls(store: &Store) -> StoredSessions {
     store.settled().await.unwrap();
-    let intents = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
-    let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
+    let left = journal.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
     StoredSessions::read(store, 30_000, left).unwrap()
 }
 
@@ -170,9 +170,9 @@ async fn a_token_that_another_device_shows_takes_nothing_of_a_stored_session() {
 async fn a_session_of_a_store_of_version_2_goes_on() {
     let folder = copy_of(V2);
     let store = Store::open(folder.path(), 16).unwrap();
-    let intents = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let runs = StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap();
-    let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
+    let left = journal.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
     let sessions = StoredSessions::read(&store, 30_000, left).unwrap();
     assert_eq!(sessions.take("glasses", USER, &resume(vec![4; 32])), None, "another token");
     let restored = sessions.take("glasses", USER, &resume(vec![5; 32])).unwrap();
@@ -261,7 +261,7 @@ async fn a_session_whose_welcome_was_lost_leaves_the_row_of_the_one_before_it() 
 async fn what_a_restart_has_cut_off_is_left_for_each_process_until_the_wearer_was_told() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let intent = |number: u8| Intent {
         user: USER.into(),
         key: [number; 16],

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use gateway_core::vocab::ToolCall;
 use serde_json::json;
-use tools::intents::{AskedCall, LeftQuestion};
+use tools::journal::{AskedCall, LeftQuestion};
 
 use super::{
     tests::{USER, next, of, session},
     *,
 };
-use crate::ports::intents::Left;
+use crate::ports::journal::Left;
 
 fn unknown() -> Vec<UnknownCall> {
     vec![UnknownCall { key: [1; 16], tool: "send.message".to_owned(), done: Vec::new() }]

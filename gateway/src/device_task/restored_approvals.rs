@@ -1,7 +1,7 @@
 //! Calls about which the wearer was being asked when the process died, and is asked again.
 
 use gateway_core::vocab::ToolCall;
-use tools::{executor::Executor, intents::LeftQuestion};
+use tools::{executor::Executor, journal::LeftQuestion};
 
 /// Those that were not made again yet.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tools::registry::Registry;
 
 use super::{known, restart::RestoredTurn, services::Services};
-use crate::ports::intents::{self, UnknownCall};
+use crate::ports::journal::{self, UnknownCall};
 
 /// Waits until no device can go on with its session any more, and has told what is left of them then.
 pub(crate) async fn tell_left(services: Arc<Services>, stop: CancellationToken) {
@@ -47,7 +47,7 @@ fn tell(services: &Services, of: (&str, Option<&str>), RestoredTurn { unknown, a
         return;
     }
     // The next process need not tell it.
-    intents::wearer_told(&services.store, user, &unknown);
+    journal::wearer_told(&services.store, user, &unknown);
     for question in &asked {
         services.executor.give_up(user, question);
     }

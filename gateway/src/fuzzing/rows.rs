@@ -10,7 +10,7 @@ use crate::{
     device_task::restart::StoredSessions,
     models::spending,
     ports::{
-        intents::StoredIntents,
+        journal::StoredJournal,
         memory::{self, StoredTexts},
         preferences::Preferences,
         records::{StoredCatalogue, StoredLedger, StoredSwitches},
@@ -89,7 +89,7 @@ fn everything(store: &Store, rows: usize) -> Result<(), crate::store::Error> {
     let routines =
         StoredRoutines::load((store.clone(), runs.clone()), Arc::new(SystemClock), (Arc::default(), None), "en")?;
     assert!(users.iter().map(|user| routines.of(user).len()).sum::<usize>() <= rows);
-    let intents = StoredIntents::new(store.clone(), CancellationToken::new());
-    StoredSessions::read(store, 1_000, intents.tell_of_open(&StoredLedger(store.clone()), &runs)?)?;
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
+    StoredSessions::read(store, 1_000, journal.tell_of_open(&StoredLedger(store.clone()), &runs)?)?;
     Ok(())
 }

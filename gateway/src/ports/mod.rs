@@ -2,7 +2,7 @@
 
 pub mod context;
 pub mod graph;
-pub mod intents;
+pub mod journal;
 pub mod logs;
 pub mod memory;
 pub mod models;

@@ -7,7 +7,7 @@ use std::{
 
 use tools::{
     catalogue::{CatalogueStore, StoredSet},
-    intents,
+    journal,
     ledger::{Ledger, Record},
     permissions::Switches,
     ports::PortError,
@@ -130,7 +130,7 @@ const REVISION: (&str, &[u8]) = ("revision", b"reserved");
 
 fn key_of(source: &Source, scope: &Scope) -> Vec<u8> {
     let name = serde_json::to_vec(&(source, scope)).unwrap_or_default();
-    intents::key(&[&name]).to_vec()
+    journal::key(&[&name]).to_vec()
 }
 
 impl StoredCatalogue {

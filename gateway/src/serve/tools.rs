@@ -20,7 +20,7 @@ use crate::{
     photos::Gallery,
     ports::{
         context::{ContextBuilder, Personalities},
-        intents::{Left, StoredIntents},
+        journal::{Left, StoredJournal},
         memory::{StoredConversations, StoredTexts},
         photos::StoredPhotos,
         preferences::Preferences,
@@ -160,7 +160,7 @@ fn records(
     stop: &CancellationToken,
 ) -> Result<(CallRecords, Left)> {
     let ledger = Arc::new(StoredLedger(store.clone()));
-    let journal = StoredIntents::new(store.clone(), stop.clone());
+    let journal = StoredJournal::new(store.clone(), stop.clone());
     let left = journal.tell_of_open(ledger.as_ref(), runs).context("reading the intents of the last run")?;
     let records = CallRecords {
         journal: Some(Arc::new(journal)),

@@ -17,7 +17,7 @@ use crate::{
     apps::installed::Installed,
     device_task::restart::StoredSessions,
     ports::{
-        intents::StoredIntents,
+        journal::StoredJournal,
         preferences::Preferences,
         records::{StoredLedger, StoredSwitches},
         routines::StoredRoutines,
@@ -350,8 +350,8 @@ async fn a_flipped_bit_in_a_key_keeps_no_gateway_from_starting() {
     let runs = Arc::new(StoredRuns::load(store.clone(), Arc::new(SystemClock)).unwrap());
     let of_programs = (registry, None);
     StoredRoutines::load((store.clone(), runs.clone()), Arc::new(SystemClock), of_programs, "en").unwrap();
-    let intents = StoredIntents::new(store.clone(), CancellationToken::new());
-    let left = intents.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
+    let left = journal.tell_of_open(&StoredLedger(store.clone()), &runs).unwrap();
     StoredSessions::read(&store, 1_000, left).unwrap();
 }
 

@@ -157,7 +157,7 @@ fn a_comment_that_says_no_more_than_the_name_is_found() {
         "message! {\n    pub struct A {\n        /// What happened.\n        kind: Kind,\n    }\n}",
         "/// The user.\nfn user() {}",
         "/// A message.\n#[derive(Debug)]\npub enum DeviceMessage {",
-        "/// The journal.\npub struct StoredIntents {",
+        "/// The journal.\npub struct StoredCalls {",
         "/// One row.\npub(super) struct Total {",
         "/// What happened.\npub enum Event {",
         "/// Its name.\n    pub(crate) const fn label(&self) -> &str {",

@@ -24,7 +24,7 @@ use crate::{
     call::CallContext,
     consent,
     in_flight::InFlight,
-    intents::{AskedCall, Intent, Journal, Key, LeftQuestion, Running},
+    journal::{AskedCall, Intent, Journal, Key, LeftQuestion, Running},
     ledger::{Approval, CallMeter, Ledger, OfProgram, Record},
     order::Order,
     permissions::{AllOn, Switches},

@@ -4,7 +4,7 @@
 use gateway_core::vocab::{ErrorCode, ToolError, ToolResult};
 
 use crate::{
-    intents::{Made, Past},
+    journal::{Made, Past},
     limits::{MESSAGE_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_SAID_MAX, TITLE_CHARS_MAX},
     nested::{Entry, Outcome, State, title},
     programs::RunCall,

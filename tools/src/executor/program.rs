@@ -22,7 +22,7 @@ use crate::{
     call::CallContext,
     caller::{Caller, OfProgram},
     deadline::Suspended,
-    intents::{self, Intent, Journal, Key},
+    journal::{self, Intent, Journal, Key},
     limits::{NESTED_AT_ONCE_MAX, NESTED_SETTLE_MS_MAX},
     nested::{Effects, NestedCalls, Request},
     order::Order,
@@ -189,7 +189,7 @@ impl ProgramEffects {
 
     fn intent(&self, number: usize, name: &str, arguments: &str) -> Option<(&dyn Journal, Intent)> {
         let (journal, program) = (self.journal.as_deref()?, self.key?);
-        let key = intents::key(&[&program, &number.to_be_bytes(), name.as_bytes()]);
+        let key = journal::key(&[&program, &number.to_be_bytes(), name.as_bytes()]);
         let (user, tool, arguments) = (self.user.clone(), name.to_owned(), arguments.to_owned());
         let wall_ms = self.clock.now().wall_ms;
         Some((

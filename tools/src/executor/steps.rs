@@ -15,7 +15,7 @@ use crate::{
     call::CallContext,
     consent::{self, cancelled},
     deadline::Deadline,
-    intents::{self, Entry, Intent, Journal, OpenQuestion, Past},
+    journal::{self, Entry, Intent, Journal, OpenQuestion, Past},
     ledger::Approval,
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, NAME_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX},
     nested::{NestedCalls, redacted},
@@ -40,7 +40,7 @@ pub(super) struct Passing {
     /// When it came.
     pub(super) called_wall_ms: i64,
     /// Key of the record that it has already, of a process before this one.
-    pub(super) key: Option<intents::Key>,
+    pub(super) key: Option<journal::Key>,
 }
 
 type Refused = Box<ToolResult>;
@@ -61,7 +61,7 @@ impl Executor {
         // The same call may be running now, or may have run before.
         let place = match self.running.enter(&intent) {
             Entry::First(place) => place,
-            Entry::Same(other) => return intents::wait(other).await,
+            Entry::Same(other) => return journal::wait(other).await,
         };
         let result = match journal.recall(&intent) {
             Ok(None) => self.ask_and_run(passing, tool, Some((journal, &intent)), facts).await,
@@ -70,7 +70,7 @@ impl Executor {
                 Ok(calls) => outcomes::recalled(calls),
                 Err(error) => not_written(error),
             },
-            Ok(Some(Past::Unknown)) => intents::unknown(),
+            Ok(Some(Past::Unknown)) => journal::unknown(),
             Err(error) => not_written(error),
         };
         place.tell(&result);
@@ -128,7 +128,7 @@ impl Executor {
         let session = context.session.as_deref();
         let number = if session.is_none() { self.number() } else { 0 };
         let own = || {
-            intents::key(&[
+            journal::key(&[
                 session.unwrap_or_default().as_bytes(),
                 &number.to_be_bytes(),
                 // Numbers restart with the process, and so may the wall time of a box whose clock has no battery.
@@ -272,7 +272,7 @@ impl Executor {
         tool: &Registered,
         (span, deadline): (Duration, Deadline),
         activated: bool,
-        key: Option<intents::Key>,
+        key: Option<journal::Key>,
     ) -> ToolResult {
         let Passing { context, offered, call, program, called_wall_ms, .. } = passing;
         let offered = self.seen(&context, tool, offered);

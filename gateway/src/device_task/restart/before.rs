@@ -11,13 +11,13 @@ use std::{
 use device_protocol::{down::Continued, up::ResumeOwned};
 use gateway_core::vocab::{OpenEar, OpenQuestion};
 use sha2::{Digest as _, Sha256};
-use tools::intents::LeftQuestion;
+use tools::journal::LeftQuestion;
 
 use super::{ReportedWake, Row};
 use crate::{
     clock,
     device_task::tokens::number_of,
-    ports::intents::{Left, UnknownCall},
+    ports::journal::{Left, UnknownCall},
     store::{self, Kind, Store, Write},
 };
 

@@ -13,7 +13,7 @@ use gateway_core::vocab::{ErrorCode, ToolResult};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    intents::{AskedCall, Intent, Journal, Key, LeftQuestion, Made, Past},
+    journal::{AskedCall, Intent, Journal, Key, LeftQuestion, Made, Past},
     ledger::{Ledger, Record},
     ports::PortError,
     programs::Run,
@@ -111,7 +111,7 @@ pub struct UnknownCall {
 type Ended = BTreeMap<(String, Key), ToolResult>;
 
 /// The [`Journal`] of all users, with outcomes in memory until they are on disk.
-pub struct StoredIntents {
+pub struct StoredJournal {
     store: Store,
     /// Set when the gateway stops: open questions stay as they are, to be asked again by the next process.
     stop: CancellationToken,
@@ -120,7 +120,7 @@ pub struct StoredIntents {
     begun: AtomicU32,
 }
 
-impl StoredIntents {
+impl StoredJournal {
     /// The journal in this store.
     pub fn new(store: Store, stop: CancellationToken) -> Self {
         Self { store, stop, ended: Arc::default(), begun: AtomicU32::new(0) }
@@ -252,7 +252,7 @@ fn put(user: &str, key: &[u8], row: &Row) -> Write {
 }
 
 #[async_trait]
-impl Journal for StoredIntents {
+impl Journal for StoredJournal {
     fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError> {
         if let Some(result) = self.ended().get(&(intent.user.clone(), intent.key)) {
             return Ok(Some(Past::Done(Box::new(result.clone()))));
@@ -368,5 +368,5 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
 }
 
 #[cfg(test)]
-#[path = "intents_tests.rs"]
+#[path = "journal_tests.rs"]
 mod tests;

@@ -28,7 +28,7 @@ fn runs(store: &Store) -> StoredRuns {
 async fn outcomes_outlive_the_process_and_their_absence_too() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     assert_eq!(journal.recall(&intent(1)), Ok(None));
     journal.begin(&intent(1)).await.unwrap();
     assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Unknown)));
@@ -38,7 +38,7 @@ async fn outcomes_outlive_the_process_and_their_absence_too() {
     assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result.clone())))));
     journal.begin(&intent(2)).await.unwrap();
     // Writes are ordered: the write of the second was after the first one's outcome.
-    let again = StoredIntents::new(store.clone(), CancellationToken::new());
+    let again = StoredJournal::new(store.clone(), CancellationToken::new());
     assert_eq!(again.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result)))));
     assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)));
 
@@ -57,7 +57,7 @@ async fn outcomes_outlive_the_process_and_their_absence_too() {
 async fn what_a_program_has_done_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let begun = Run { wall_ms: clock::wall_ms(), call: "c".into(), source: "run();".into(), ..Run::default() };
     let program = Intent { tool: "code.run".into(), run: Some(Box::new(begun.clone())), ..intent(1) };
     let of = |number, tool: &str| {
@@ -74,14 +74,14 @@ async fn what_a_program_has_done_outlives_the_process() {
         call("note.add", "{\"n\":2}", Past::Done(Box::new(result))),
         call("mail.send", "{\"n\":3}", Past::Unknown),
     ];
-    let sorted = |journal: &StoredIntents| {
+    let sorted = |journal: &StoredJournal| {
         let mut made = journal.made_by(&program).unwrap();
         made.sort_by(|a, b| b.tool.cmp(&a.tool));
         made
     };
     assert_eq!(sorted(&journal), made, "at once");
     store.settled().await.unwrap();
-    let again = StoredIntents::new(store.clone(), CancellationToken::new());
+    let again = StoredJournal::new(store.clone(), CancellationToken::new());
     assert_eq!(sorted(&again), made);
     let mut left =
         again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap().unknown.remove("ann").unwrap();
@@ -105,7 +105,7 @@ async fn what_a_program_has_done_outlives_the_process() {
 async fn a_run_that_was_recorded_is_not_recorded_again_although_its_call_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let begun = Run { wall_ms: clock::wall_ms(), call: "c".into(), source: "run();".into(), ..Run::default() };
     let program = Intent { tool: "code.run".into(), run: Some(Box::new(begun.clone())), ..intent(1) };
     journal.begin(&program).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_run_that_was_recorded_is_not_recorded_again_although_its_call_is_open
 async fn a_wearer_is_told_of_no_call_that_another_program_made() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     for of_turn in [true, false] {
         journal.begin(&Intent { of_turn, ..intent(1 + u8::from(of_turn)) }).await.unwrap();
     }
@@ -155,7 +155,7 @@ async fn open_questions_outlive_the_process_until_they_are_answered_or_too_old()
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
     let stop = CancellationToken::new();
-    let journal = StoredIntents::new(store.clone(), stop.clone());
+    let journal = StoredJournal::new(store.clone(), stop.clone());
     let old = Intent { wall_ms: clock::wall_ms() - ASK_AGAIN_MS_MAX - 1, ..intent(4) };
     for intent in [&intent(1), &intent(2), &intent(3), &old] {
         journal.ask(intent, asked("glasses"));
@@ -166,7 +166,7 @@ async fn open_questions_outlive_the_process_until_they_are_answered_or_too_old()
     stop.cancel();
     journal.withdraw(&intent(1));
     assert_eq!(journal.recall(&intent(1)), Ok(None), "nothing of it was done");
-    let again = StoredIntents::new(store.clone(), CancellationToken::new());
+    let again = StoredJournal::new(store.clone(), CancellationToken::new());
     let left = again.tell_of_open(&StoredLedger(store.clone()), &runs(&store)).unwrap();
     let open = LeftQuestion { key: intent(1).key, asked: asked("glasses") };
     assert_eq!(left.asked, BTreeMap::from([(("ann".into(), "glasses".into()), vec![open])]));
@@ -179,7 +179,7 @@ async fn open_questions_outlive_the_process_until_they_are_answered_or_too_old()
 async fn an_unknown_outcome_is_left_for_each_process_until_the_wearer_was_told() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let old = Intent { wall_ms: clock::wall_ms() - ASK_AGAIN_MS_MAX - 1, ..intent(2) };
     for intent in [&intent(1), &old] {
         journal.begin(intent).await.unwrap();
@@ -188,7 +188,7 @@ async fn an_unknown_outcome_is_left_for_each_process_until_the_wearer_was_told()
     let mut left = Vec::new();
     for told in [false, false, true] {
         // A process starts, and dies.
-        let next = StoredIntents::new(store.clone(), CancellationToken::new());
+        let next = StoredJournal::new(store.clone(), CancellationToken::new());
         left = next.tell_of_open(&ledger, &runs(&store)).unwrap().unknown.remove("ann").unwrap_or_default();
         store.settled().await.unwrap();
         assert!(left.contains(&unknown(1, "t", &[])), "{left:?}");
@@ -207,7 +207,7 @@ async fn an_unknown_outcome_is_left_for_each_process_until_the_wearer_was_told()
 async fn old_intents_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let old = Intent { wall_ms: clock::wall_ms() - KEEP_MS - 1, ..intent(1) };
     journal.begin(&old).await.unwrap();
     journal.finish(&old, &ToolResult::said("done"));

@@ -1,4 +1,4 @@
-//! At-most-once execution: a call is recorded on disk before it is made.
+//! The write-ahead journal of calls, for at-most-once execution: a call is recorded on disk before it is made.
 //!
 //! A call of a tool that changes something is an *intent*. It is committed before the side effect, and its outcome is
 //! added afterwards. If the same call arrives again, after a lost answer, a reconnect or a restart, it gets the
