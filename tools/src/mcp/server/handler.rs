@@ -27,8 +27,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Endpoint, Who,
+    call_channel::{self, Asking, Call, CallChannel, Step},
     changes::{self, Changes, Watched},
-    line::{self, Asking, Call, Line, Step},
     lists::page,
     parked::{self, Waiting},
     results::{self, Outcome},
@@ -68,7 +68,7 @@ impl Session {
         what: u64,
         responses: Option<InputResponses>,
         state: Option<String>,
-        work: impl FnOnce(Arc<Line>, CancellationToken) -> F,
+        work: impl FnOnce(Arc<CallChannel>, CancellationToken) -> F,
     ) -> Result<Result<Outcome, InputRequiredResult>, ErrorData>
     where
         F: Future<Output = Result<Outcome, ErrorData>> + Send + 'static,
@@ -92,11 +92,11 @@ impl Session {
                 let Who { approves, is_operator, .. } = endpoint.who;
                 let capabilities = capabilities(context);
                 let asking = Asking { capabilities, level, given: responses, approves, is_operator };
-                let (line, call) = Line::new(asking, cancel.clone());
-                let work = work(line.clone(), cancel);
+                let (channel, call) = CallChannel::new(asking, cancel.clone());
+                let work = work(channel.clone(), cancel);
                 endpoint.hub.tracker.spawn(async move {
                     let outcome = work.await;
-                    line.done(outcome).await;
+                    channel.done(outcome).await;
                 });
                 call
             }
@@ -120,19 +120,19 @@ impl Session {
     fn park(&self, waiting: Waiting) -> Result<InputRequiredResult, ErrorData> {
         let requests = waiting.question.requests.clone();
         let handle = self.endpoint.parked.park(waiting, &self.endpoint.hub.tracker)?;
-        Ok(line::input_required(&requests, handle))
+        Ok(call_channel::input_required(&requests, handle))
     }
 
     /// The least severe log level for a request: since 2026-07-28 only if the request sets it.
     fn log_level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
-        if line::is_modern(context) {
+        if call_channel::is_modern(context) {
             return context.meta.log_level();
         }
         Some(lock(&self.level).unwrap_or(LoggingLevel::Info))
     }
 
-    fn on_behalf(line: Arc<Line>) -> OnBehalf {
-        OnBehalf { caller: Some(line), wearer: None }
+    fn on_behalf(channel: Arc<CallChannel>) -> OnBehalf {
+        OnBehalf { caller: Some(channel), wearer: None }
     }
 }
 
@@ -201,7 +201,7 @@ impl ServerHandler for Session {
         let endpoint = self.endpoint.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let what = arguments_hash(&request.name, &arguments);
-        let work = |line: Arc<Line>, cancel: CancellationToken| async move {
+        let work = |channel: Arc<CallChannel>, cancel: CancellationToken| async move {
             let call = ToolCall { id: endpoint.hub.call_id(), name: tool.spec.name.clone(), arguments };
             let context = CallContext {
                 user: endpoint.who.user.clone(),
@@ -213,7 +213,7 @@ impl ServerHandler for Session {
                 language: None,
                 session: None,
                 client: endpoint.who.class,
-                caller: Some(line.clone()),
+                caller: Some(channel.clone()),
                 session_lease: None,
                 watcher: None,
             };
@@ -222,7 +222,7 @@ impl ServerHandler for Session {
                 Source::Mcp(server) => Some(server.as_str()),
                 _ => None,
             };
-            let exact = line.exact().map(|exact| results::without_secrets(exact, endpoint.hub.executor.secrets()));
+            let exact = channel.exact().map(|exact| results::without_secrets(exact, endpoint.hub.executor.secrets()));
             results::tool(result, exact, server, endpoint.hub.pool.prefixes()).map(Outcome::Tool)
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
@@ -256,8 +256,8 @@ impl ServerHandler for Session {
         let what = arguments_hash(&format!("prompt {}", request.name), &arguments);
         let prefixes = prefixes.clone();
         let secrets = self.endpoint.hub.executor.secrets().clone();
-        let work = |line: Arc<Line>, _cancel| async move {
-            let behalf = Self::on_behalf(line);
+        let work = |channel: Arc<CallChannel>, _cancel| async move {
+            let behalf = Self::on_behalf(channel);
             let got = server.get_prompt(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = got.map_err(|failure| results::error(name, failure))?;
@@ -309,8 +309,8 @@ impl ServerHandler for Session {
         let what = arguments_hash(&format!("resource {}", request.uri), &Value::Null);
         let prefixes = prefixes.clone();
         let secrets = self.endpoint.hub.executor.secrets().clone();
-        let work = |line: Arc<Line>, _cancel| async move {
-            let behalf = Self::on_behalf(line);
+        let work = |channel: Arc<CallChannel>, _cancel| async move {
+            let behalf = Self::on_behalf(channel);
             let read = server.read_resource(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = read.map_err(|failure| results::error(name, failure))?;
@@ -367,7 +367,7 @@ impl ServerHandler for Session {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if line::is_modern(&context) {
+        if call_channel::is_modern(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
         *lock(&self.level) = Some(request.level);

@@ -1,11 +1,11 @@
 //! The gateway as an MCP server: all tools, and the resources and prompts of downstream servers, for one user and one
 //! class of clients at a time.
 
+mod call_channel;
 mod changes;
 mod events;
 mod handler;
 mod http;
-mod line;
 mod lists;
 mod parked;
 mod results;

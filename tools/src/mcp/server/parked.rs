@@ -11,7 +11,7 @@ use rmcp::ErrorData;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::line::{Call, Question};
+use super::call_channel::{Call, Question};
 
 /// Maximum waiting calls of one user and class.
 const PARKED_MAX: usize = 64;

@@ -100,8 +100,8 @@ fn attempt(hostile: &Hostile, wearer: ApprovalOutcome) -> Outcome {
             is_operator: false,
         };
         let cancel = CancellationToken::new();
-        let (line, mut client) = Line::new(asking, cancel.clone());
-        let context = CallContext { turn: None, client: hostile.class, caller: Some(line), cancel, ..context() };
+        let (channel, mut client) = CallChannel::new(asking, cancel.clone());
+        let context = CallContext { turn: None, client: hostile.class, caller: Some(channel), cancel, ..context() };
         let executor = Executor::new(BUILT_INS.clone(), world.ports());
         let mut answers = hostile.answers.iter().cycle();
         let mut client_asked = 0;
@@ -137,8 +137,8 @@ async fn unanswered(leaves: bool) -> (gateway_core::vocab::ToolResult, u64) {
         is_operator: false,
     };
     let cancel = CancellationToken::new();
-    let (line, mut client) = Line::new(asking, cancel.clone());
-    let context = CallContext { turn: None, client: ClientClass::Internal, caller: Some(line), cancel, ..context() };
+    let (channel, mut client) = CallChannel::new(asking, cancel.clone());
+    let context = CallContext { turn: None, client: ClientClass::Internal, caller: Some(channel), cancel, ..context() };
     let executor = Executor::new(BUILT_INS.clone(), world.ports());
     let began = tokio::time::Instant::now();
     let silent = async {

@@ -57,9 +57,9 @@ enum Event {
     Done(Box<Result<Outcome, ErrorData>>),
 }
 
-/// The call's end of the line.
+/// The call's end of the channel.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct CallChannel {
     events: mpsc::Sender<Event>,
     capabilities: Value,
     level: Option<LoggingLevel>,
@@ -86,7 +86,7 @@ pub(super) struct Asking {
     pub(super) is_operator: bool,
 }
 
-/// A running call, and the client's end of the line.
+/// A running call, and the client's end of the channel.
 pub(super) struct Call {
     events: mpsc::Receiver<Event>,
     /// Cancels the call when nobody waits for it any more.
@@ -101,14 +101,14 @@ pub(super) enum Step {
     Asks(Call, Question),
 }
 
-impl Line {
-    /// Creates a line, and the call's other end; `cancel` fires when that end is dropped.
+impl CallChannel {
+    /// Creates a channel, and the call's other end; `cancel` fires when that end is dropped.
     pub(super) fn new(asking: Asking, cancel: CancellationToken) -> (Arc<Self>, Call) {
         let (events, received) = mpsc::channel(EVENTS_MAX);
         let Asking { capabilities, level, given, approves, is_operator } = asking;
         let (given, exact) = (Mutex::new(given), Mutex::default());
-        let line = Self { events, capabilities, level, approves, is_operator, given, exact };
-        (Arc::new(line), Call { events: received, cancel: cancel.drop_guard() })
+        let channel = Self { events, capabilities, level, approves, is_operator, given, exact };
+        (Arc::new(channel), Call { events: received, cancel: cancel.drop_guard() })
     }
 
     /// The call has completed.
@@ -134,7 +134,7 @@ impl Line {
 }
 
 #[async_trait]
-impl Caller for Line {
+impl Caller for CallChannel {
     async fn consent(&self, request: &ConsentRequest, cancel: &CancellationToken) -> Option<ApprovalOutcome> {
         if self.approves == Approver::Wearer {
             return None;
@@ -320,5 +320,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-#[path = "line_tests.rs"]
+#[path = "call_channel_tests.rs"]
 mod tests;
