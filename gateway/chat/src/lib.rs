@@ -179,7 +179,7 @@ pub trait ChatModel: Send + Sync {
 
     /// Opens a connection for a request expected within seconds, and sends nothing. Returns whether one was opened. If
     /// it is not taken within [`AHEAD_MAX`], [`close_unused`](Self::close_unused) closes it.
-    async fn open_ahead(&self) -> bool {
+    async fn preconnect(&self) -> bool {
         false
     }
 

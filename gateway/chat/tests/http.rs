@@ -247,15 +247,15 @@ async fn whoever_watches_is_told_when_a_request_has_gone_out() {
 async fn a_connection_that_was_opened_ahead_carries_the_request() {
     let server = serve(vec![streamed(OK, 100)]).await;
     let model = model(&server.url, chat(), |_| {});
-    assert!(model.open_ahead().await);
-    assert!(!model.open_ahead().await, "one is enough");
+    assert!(model.preconnect().await);
+    assert!(!model.preconnect().await, "one is enough");
     assert!(first_lines(&server).is_empty());
     assert!(is_greeting(&ask(&model).await));
-    assert!(!model.open_ahead().await, "the one that was used just now is open");
+    assert!(!model.preconnect().await, "the one that was used just now is open");
     assert!(is_greeting(&ask(&model).await));
     assert_eq!(first_lines(&server), ["POST /v1/chat/completions HTTP/1.1"; 2]);
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
     // Nothing listens at the address: no connection is opened.
     let nobody = { std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address") };
-    assert!(!self::model(&format!("http://{nobody}/v1"), chat(), |_| {}).open_ahead().await);
+    assert!(!self::model(&format!("http://{nobody}/v1"), chat(), |_| {}).preconnect().await);
 }

@@ -206,7 +206,7 @@ impl Requests {
     pub(crate) fn expect_request(&self, rank: u8) {
         if let Some(model) = self.models.get(usize::from(rank)).cloned() {
             spawn("ahead", async move {
-                if model.open_ahead().await {
+                if model.preconnect().await {
                     tokio::time::sleep(AHEAD_MAX).await;
                     model.close_unused();
                 }

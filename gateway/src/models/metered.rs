@@ -109,8 +109,8 @@ impl ChatModel for Metered {
         self.model.is_ready(tools, language)
     }
 
-    async fn open_ahead(&self) -> bool {
-        self.model.open_ahead().await
+    async fn preconnect(&self) -> bool {
+        self.model.preconnect().await
     }
 
     fn close_unused(&self) {

@@ -1,9 +1,9 @@
 //! The HTTP shell of all providers: deadlines, retries before the first token, cancellation that closes the connection,
 //! connection reuse, and redaction of secrets in every error.
 
-mod ahead;
 mod credentials;
 mod outgoing;
+mod preconnect;
 pub(crate) mod refusal;
 
 use std::{sync::Arc, time::Duration};
@@ -29,8 +29,8 @@ use crate::{
     provider::{Provider, Rendered},
 };
 
-use ahead::Ahead;
 use outgoing::Outgoing;
+use preconnect::Preconnect;
 
 pub use credentials::{Credentials, Headers, KeyHeader, NoCredentials};
 
@@ -107,7 +107,7 @@ pub struct Http {
     client: Client,
     /// Opens connections ahead; sends nothing.
     opener: Client,
-    ahead: Ahead,
+    preconnect: Preconnect,
     base: Url,
     endpoint: Endpoint,
     provider: Arc<dyn Provider>,
@@ -147,7 +147,7 @@ impl Http {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             return Err(SetupError::Client("the process has installed no rustls provider".into()));
         }
-        let ahead = Ahead::default();
+        let preconnect = Preconnect::default();
         let build = |side| {
             Client::builder()
                 .connector_layer(side)
@@ -159,9 +159,9 @@ impl Http {
                 .redirect(redirect::Policy::none())
         };
         let failed = |error: reqwest::Error| SetupError::Client(error.without_url().to_string());
-        let client = build(ahead.takes()).default_headers(headers).build().map_err(failed)?;
-        let opener = build(ahead.puts_aside()).build().map_err(failed)?;
-        Ok(Self { client, opener, ahead, base, endpoint, provider })
+        let client = build(preconnect.takes()).default_headers(headers).build().map_err(failed)?;
+        let opener = build(preconnect.puts_aside()).build().map_err(failed)?;
+        Ok(Self { client, opener, preconnect, base, endpoint, provider })
     }
 
     async fn run(&self, request: &Request, events: &mpsc::Sender<ModelEvent>) {
@@ -355,24 +355,24 @@ impl ChatModel for Http {
         self.provider.prepare(tools);
     }
 
-    async fn open_ahead(&self) -> bool {
-        if !self.ahead.wants_one() {
+    async fn preconnect(&self) -> bool {
+        if !self.preconnect.wants_one() {
             return false;
         }
         // Always fails: its connection is stored before anything is written.
         let put_aside = self.opener.get(self.base.clone()).send();
         let _ = timeout(self.endpoint.connect_timeout, put_aside).await;
-        self.ahead.opened()
+        self.preconnect.opened()
     }
 
     fn close_unused(&self) {
-        self.ahead.close_unused();
+        self.preconnect.close_unused();
     }
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         // Dropping the response closes its connection.
         if cancel.run_until_cancelled(self.run(&request, &events)).await.is_some() {
-            self.ahead.used();
+            self.preconnect.used();
         }
     }
 }

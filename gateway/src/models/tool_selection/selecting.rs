@@ -94,8 +94,8 @@ impl ChatModel for SelectingModel {
         self.model.is_ready(&self.offered(tools), language)
     }
 
-    async fn open_ahead(&self) -> bool {
-        self.model.open_ahead().await
+    async fn preconnect(&self) -> bool {
+        self.model.preconnect().await
     }
 
     fn close_unused(&self) {

@@ -1,5 +1,5 @@
-//! Opens a connection before its request: name resolution, TCP and TLS take two or three round trips, and the wearer is
-//! still speaking.
+//! Preconnect: a connection is opened before its request. Name resolution, TCP and TLS take two or three round trips, and
+//! the wearer is still speaking.
 //!
 //! The HTTP client opens connections only for requests. So there are two clients with the same settings around the same
 //! connector. The connector of the opening client stores its connection here and then fails, so that this client never
@@ -26,7 +26,7 @@ const STILL_OPEN: Duration = Duration::from_secs(20);
 
 /// The stored connection, at most one, and the state of the others.
 #[derive(Clone, Default)]
-pub(super) struct Ahead(Arc<Mutex<State>>);
+pub(super) struct Preconnect(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -41,12 +41,12 @@ struct State {
 #[error("the connection is kept for the next request")]
 struct PutAside;
 
-impl Ahead {
+impl Preconnect {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a connection should be opened. If true, the caller opens one and then calls [`Ahead::opened`].
+    /// Whether a connection should be opened. If true, the caller opens one and then calls [`Preconnect::opened`].
     pub(super) fn wants_one(&self) -> bool {
         let mut state = self.state();
         let in_use = state.used.is_some_and(|used| used.elapsed() < STILL_OPEN);
@@ -81,19 +81,19 @@ impl Ahead {
 
     /// The wrapper for the opening client.
     pub(super) fn puts_aside(&self) -> Side {
-        Side { ahead: self.clone(), takes: false }
+        Side { preconnect: self.clone(), takes: false }
     }
 
     /// The wrapper for the requesting client.
     pub(super) fn takes(&self) -> Side {
-        Side { ahead: self.clone(), takes: true }
+        Side { preconnect: self.clone(), takes: true }
     }
 }
 
 /// A layer around a client's connector.
 #[derive(Clone)]
 pub(super) struct Side {
-    ahead: Ahead,
+    preconnect: Preconnect,
     takes: bool,
 }
 
@@ -130,7 +130,7 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         if self.side.takes
-            && let Some(spare) = self.side.ahead.take()
+            && let Some(spare) = self.side.preconnect.take()
         {
             return Box::pin(std::future::ready(Ok(spare)));
         }
@@ -140,7 +140,7 @@ where
             if side.takes {
                 return Ok(connection);
             }
-            side.ahead.state().spare = Some((Instant::now(), Box::new(connection)));
+            side.preconnect.state().spare = Some((Instant::now(), Box::new(connection)));
             Err(PutAside.into())
         })
     }
@@ -174,29 +174,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_connection_waits_for_a_while_and_is_taken_once() {
-        let (ahead, counter) = (Ahead::default(), Counter::default());
-        let mut opener = ahead.puts_aside().layer(counter.clone());
-        let mut client = ahead.takes().layer(counter);
-        assert!(ahead.wants_one() && !ahead.wants_one(), "one is being opened");
+        let (preconnect, counter) = (Preconnect::default(), Counter::default());
+        let mut opener = preconnect.puts_aside().layer(counter.clone());
+        let mut client = preconnect.takes().layer(counter);
+        assert!(preconnect.wants_one() && !preconnect.wants_one(), "one is being opened");
         assert!(opener.call(()).await.is_err(), "nobody may send anything on it");
-        assert!(ahead.opened() && !ahead.wants_one(), "one waits");
+        assert!(preconnect.opened() && !preconnect.wants_one(), "one waits");
         assert_eq!(client.call(()).await.expect("the first"), 1);
         assert_eq!(client.call(()).await.expect("a new one"), 2);
         // Not taken: first too old to be used, then closed.
-        assert!(ahead.wants_one());
+        assert!(preconnect.wants_one());
         drop(opener.call(()).await);
-        ahead.opened();
+        preconnect.opened();
         tokio::time::advance(AHEAD_MAX - Duration::from_millis(1)).await;
-        ahead.close_unused();
-        assert!(ahead.state().spare.is_some());
+        preconnect.close_unused();
+        assert!(preconnect.state().spare.is_some());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(client.call(()).await.expect("a new one"), 4);
-        assert!(ahead.state().spare.is_none());
+        assert!(preconnect.state().spare.is_none());
         // A connection used a moment ago is still open.
-        ahead.used();
-        assert!(!ahead.wants_one());
+        preconnect.used();
+        assert!(!preconnect.wants_one());
         tokio::time::advance(STILL_OPEN).await;
-        assert!(ahead.wants_one());
-        assert!(!ahead.opened(), "the server was not reached");
+        assert!(preconnect.wants_one());
+        assert!(!preconnect.opened(), "the server was not reached");
     }
 }
