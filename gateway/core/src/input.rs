@@ -1,5 +1,5 @@
 //! Inputs of a [`Conversation`](crate::conversation), of a [`User`](crate::user) and of a user's mini-apps, their
-//! [`AppLifecycles`](crate::app_life).
+//! [`AppLifecycles`](crate::app_lifecycle).
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 

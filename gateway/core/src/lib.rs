@@ -1,5 +1,5 @@
 //! All decisions about conversations as pure state machines: [`Conversation`](conversation) for one pair of glasses,
-//! [`User`](user) for their wearer, [`AppLifecycles`](app_life) for a wearer's mini-apps. `no_std`, so that the
+//! [`User`](user) for their wearer, [`AppLifecycles`](app_lifecycle) for a wearer's mini-apps. `no_std`, so that the
 //! compiler rules out clocks, threads, sockets, files and randomly ordered maps.
 //!
 //! Read [`input`], [`output`] and [`timers`] first: closed enums, one of each per machine, define the complete behaviour.
@@ -8,7 +8,7 @@
 extern crate alloc;
 
 mod agent;
-pub mod app_life;
+pub mod app_lifecycle;
 mod approval;
 mod config;
 mod context;

@@ -1,5 +1,5 @@
 //! Effects requested by a [`Conversation`](crate::conversation), by a [`User`](crate::user) and by a user's mini-apps,
-//! their [`AppLifecycles`](crate::app_life).
+//! their [`AppLifecycles`](crate::app_lifecycle).
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 

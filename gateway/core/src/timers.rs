@@ -1,5 +1,5 @@
 //! Wake-up reasons of a [`Conversation`](crate::conversation), of a [`User`](crate::user) and of a user's mini-apps, their
-//! [`AppLifecycles`](crate::app_life); and a table of deadlines by reason.
+//! [`AppLifecycles`](crate::app_lifecycle); and a table of deadlines by reason.
 
 use crate::vocab::AppState;
 
@@ -113,7 +113,7 @@ pub enum UserTimer {
 pub enum AppTimer {
     /// An app has been in this state for as long as it may.
     App(AppState),
-    /// No glasses have been connected for [`ABSENT_MS_MAX`](crate::app_life::ABSENT_MS_MAX).
+    /// No glasses have been connected for [`ABSENT_MS_MAX`](crate::app_lifecycle::ABSENT_MS_MAX).
     Absent,
 }
 

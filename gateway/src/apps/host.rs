@@ -10,7 +10,7 @@ use std::{
 };
 
 use gateway_core::{
-    app_life,
+    app_lifecycle,
     vocab::{AppConnection, AppState, AppStopReason},
 };
 use tokio::{sync::oneshot, time::timeout};
@@ -147,7 +147,7 @@ impl Host {
             return false;
         }
         // A little more than the machine gives the app. For an app that does not run, the answer is immediate.
-        let answer = timeout(Duration::from_millis(app_life::STOP_MS_MAX * 2), gone).await;
+        let answer = timeout(Duration::from_millis(app_lifecycle::STOP_MS_MAX * 2), gone).await;
         answer.ok().and_then(Result::ok).unwrap_or(true)
     }
 

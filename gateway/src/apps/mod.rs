@@ -1,6 +1,6 @@
 //! Mini-apps: installation, life cycle, sockets, input and drawings.
 //!
-//! The core decides about their life cycle (`gateway_core::app_life`); the formats are in `streams`, `drawing` and
+//! The core decides about their life cycle (`gateway_core::app_lifecycle`); the formats are in `streams`, `drawing` and
 //! `app_settings` (plain functions); `offer` judges which streams they get. `tasks` has one task per user, which drives the
 //! life cycles and carries out their outputs; `message` is what it and the sockets are sent. `host` is the interface for
 //! the rest of the gateway, `admission` admits sockets, `socket` is one app's task, `storage` is what apps store,

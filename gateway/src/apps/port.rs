@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AppKind, AppLife, AppState, AppStopReason, SceneApp};
+use gateway_core::vocab::{AppKind, AppPresence, AppState, AppStopReason, SceneApp};
 use tools::{
     apps::manifest::App,
     ports::{AppEntry, AppHost, PortError},
@@ -15,14 +15,16 @@ impl Host {
     /// The apps that a user may refer to or address.
     pub fn scene(&self, user: &str) -> Vec<SceneApp> {
         let states = self.states(user);
-        let life = |app: &App| match (states.get(&app.package), app.kind) {
-            (None | Some(AppState::Stopping | AppState::Dormant | AppState::Away), _) => AppLife::Idle,
+        let presence = |app: &App| match (states.get(&app.package), app.kind) {
+            (None | Some(AppState::Stopping | AppState::Dormant | AppState::Away), _) => AppPresence::Idle,
             // Only one app of this kind runs at a time.
-            (Some(_), AppKind::Foreground) => AppLife::InFront,
-            (Some(_), AppKind::Background | AppKind::Dashboard) => AppLife::Running,
+            (Some(_), AppKind::Foreground) => AppPresence::InFront,
+            (Some(_), AppKind::Background | AppKind::Dashboard) => AppPresence::Running,
         };
         let apps = self.installed.list_for(user);
-        apps.iter().map(|app| SceneApp { package: app.package.clone(), name: name_of(app), life: life(app) }).collect()
+        apps.iter()
+            .map(|app| SceneApp { package: app.package.clone(), name: name_of(app), presence: presence(app) })
+            .collect()
     }
 }
 

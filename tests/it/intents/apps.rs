@@ -6,7 +6,7 @@ use chat_models::{
     Request,
     intents::{Decision, Engine},
 };
-use gateway_core::vocab::{AppLife, Scene, SceneApp};
+use gateway_core::vocab::{AppPresence, Scene, SceneApp};
 use serde_json::Value;
 
 use super::{fixture::request, tables, tools_once};
@@ -18,7 +18,7 @@ fn scene(names: &[&str]) -> Arc<Scene> {
     let app = |name: &&str| SceneApp {
         package: format!("com.example.{}", name.to_lowercase()),
         name: (*name).into(),
-        life: AppLife::Idle,
+        presence: AppPresence::Idle,
     };
     Arc::new(Scene { apps: names.iter().map(app).collect(), ..Scene::default() })
 }

@@ -6,7 +6,9 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
-use gateway_core::vocab::{AppLife, CommandMatch, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec};
+use gateway_core::vocab::{
+    AppPresence, CommandMatch, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec,
+};
 use serde_json::{Value, json};
 
 use super::fixture::{request, tool, tools};
@@ -36,12 +38,12 @@ fn all() -> Arc<[Arc<ToolSpec>]> {
 }
 
 /// The installed apps, with these states.
-fn scene(lives: &[(&str, AppLife)]) -> Scene {
+fn scene(present: &[(&str, AppPresence)]) -> Scene {
     let names = [("clock", "Kitchen Clock"), ("lists", "Lists"), ("todo", "Todo")];
     let apps = names.map(|(package, name)| SceneApp {
         package: format!("com.example.{package}"),
         name: name.into(),
-        life: lives.iter().find(|(of, _)| *of == package).map_or(AppLife::Idle, |(_, life)| *life),
+        presence: present.iter().find(|(of, _)| *of == package).map_or(AppPresence::Idle, |(_, presence)| *presence),
     });
     Scene { apps: apps.to_vec(), ..Scene::default() }
 }
@@ -84,7 +86,7 @@ const WHICH_LIST: &str = "With Todo or with Lists?";
 
 #[test]
 fn the_side_that_is_alive_takes_it() {
-    use AppLife::{Idle, InFront, Running};
+    use AppPresence::{Idle, InFront, Running};
     let busy = |lives: &[_]| Scene { busy: vec![built_in("timers")], ..scene(lives) };
     for (sentence, scene, expected) in [
         (TIMER, scene(&[("clock", InFront)]), "clock.cook"),
@@ -113,9 +115,9 @@ fn where_nothing_is_alive_more_words_of_its_own_count() {
     assert_eq!(called("Add milk to my shopping list.", &idle), "files.add");
     assert_eq!(called("Remind me to call Ben at five.", &idle), "reminder.set");
     // A foreground app takes what it matches. If it only runs, the wearer is asked: otherwise the time is lost.
-    let in_front = scene(&[("todo", AppLife::InFront)]);
+    let in_front = scene(&[("todo", AppPresence::InFront)]);
     assert_eq!(called("Remind me to call Ben at five.", &in_front), "todo.remind");
-    let runs = scene(&[("todo", AppLife::Running)]);
+    let runs = scene(&[("todo", AppPresence::Running)]);
     assert_eq!(called("Remind me to call Ben at five.", &runs), "With Todo or with the built-in reminders?");
     // Without its time it is an incomplete reminder, and the source is still asked.
     assert_eq!(called("Remind me to call Ben.", &idle), "With Todo or with the built-in reminders?");
@@ -218,9 +220,9 @@ fn what_was_chosen_holds_for_all_that_both_understand() {
         assert_eq!(called(sentence, &prefers(&for_todo, &[])), "todo.remind", "{sentence}");
     }
     assert_eq!(called(ADD, &prefers(&for_todo, &[])), "todo.add");
-    assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppLife::Running)])), "todo.add");
+    assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppPresence::Running)])), "todo.add");
     // The foreground app is meant.
-    assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppLife::InFront)])), "lists.add");
+    assert_eq!(called(ADD, &prefers(&for_todo, &[("lists", AppPresence::InFront)])), "lists.add");
     // A preference for reminders does not apply to timers.
     assert_eq!(called(TIMER, &prefers(&[chosen(&reminders, &app("clock"))], &[])), WHICH_TIMER);
     assert_eq!(called(TIMER, &prefers(&[chosen(&Side::default(), &app("clock"))], &[])), "timer.set");
@@ -252,7 +254,7 @@ fn a_sentence_is_explained() {
     let names: Vec<&str> = asked.calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!((asked.said.as_str(), names), (WHICH_LIST, vec!["todo.add", "lists.add"]));
 
-    let taken = explain(ADD, &scene(&[("lists", AppLife::InFront)]), &tools);
+    let taken = explain(ADD, &scene(&[("lists", AppPresence::InFront)]), &tools);
     assert_eq!(taken.calls.len(), 1);
     assert_eq!((taken.calls[0].tool.as_str(), &taken.calls[0].arguments), ("lists.add", &json!({"item": "milk"})));
     assert_eq!(taken.calls[0].template.as_deref(), Some("(add|put) {item} (to|on) my list"));
@@ -269,7 +271,7 @@ fn a_sentence_is_explained() {
     assert_eq!(near(&without, "lists.add"), "is switched off for this user, or not offered here");
     assert!(without.near.iter().any(|near| near.reason == "no sentence of it fits"), "{without:?}");
 
-    let lacks = explain("Add to my list.", &scene(&[("todo", AppLife::InFront)]), &tools);
+    let lacks = explain("Add to my list.", &scene(&[("todo", AppPresence::InFront)]), &tools);
     assert_eq!((lacks.calls[0].tool.as_str(), lacks.how.as_str()), ("todo.add", "as the beginning of a command"));
     assert_eq!(near(&lacks, "lists.add"), "lacks item");
 }

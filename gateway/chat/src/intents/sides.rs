@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use gateway_core::vocab::{AppLife, Preference, Scene, Side, sound::Name};
+use gateway_core::vocab::{AppPresence, Preference, Scene, Side, sound::Name};
 
 use super::{
     courtesy::{endings, openings},
@@ -117,17 +117,17 @@ impl<'a> Sides<'a> {
         those.next().filter(|_| those.next().is_none())
     }
 
-    fn life(&self, side: &Side) -> AppLife {
-        let Side::App(package) = side else { return AppLife::Idle };
-        self.scene.apps.iter().find(|app| app.package == *package).map_or(AppLife::Idle, |app| app.life)
+    fn presence(&self, side: &Side) -> AppPresence {
+        let Side::App(package) = side else { return AppPresence::Idle };
+        self.scene.apps.iter().find(|app| app.package == *package).map_or(AppPresence::Idle, |app| app.presence)
     }
 
     fn is_in_front(&self, side: &Side) -> bool {
-        self.life(side) == AppLife::InFront
+        self.presence(side) == AppPresence::InFront
     }
 
     fn is_alive(&self, side: &Side) -> bool {
-        self.life(side) > AppLife::Idle || self.scene.busy.contains(side)
+        self.presence(side) > AppPresence::Idle || self.scene.busy.contains(side)
     }
 
     fn prefers(&self, side: &Side, over: &Side) -> bool {

@@ -37,7 +37,7 @@ pub use model::{FailureKind, ModelEvent, PromptHint, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
 pub use restart::{LostCall, LostTurn, OpenEar, OpenQuestion, Remains};
 pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, RANK_FIRST, ServiceLevel};
-pub use scene::{AppLife, Scene, SceneApp};
+pub use scene::{AppPresence, Scene, SceneApp};
 pub use schedule::{Due, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind};
 pub use side::{Preference, Side};
 pub use time::{QuietHours, Timestamp};

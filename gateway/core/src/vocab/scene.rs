@@ -23,12 +23,12 @@ pub struct SceneApp {
     /// Its name, for people.
     pub name: String,
     /// State of its life cycle.
-    pub life: AppLife,
+    pub presence: AppPresence,
 }
 
 /// How present an app is, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AppLife {
+pub enum AppPresence {
     /// It does not run.
     #[default]
     Idle,

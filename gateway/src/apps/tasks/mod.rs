@@ -16,7 +16,7 @@ use std::{
 };
 
 use device_protocol::GoodbyeReason;
-use gateway_core::{app_life::RUNNING_MAX, vocab::AppCard};
+use gateway_core::{app_lifecycle::RUNNING_MAX, vocab::AppCard};
 use tokio::sync::{
     mpsc::{self, error::TrySendError},
     oneshot,

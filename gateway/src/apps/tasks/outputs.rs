@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gateway_core::{
-    app_life,
+    app_lifecycle,
     input::AppInput,
     output::AppOutput,
     vocab::{AppConnection, AppEvent, AppStopReason, ErrorCode, WebhookCall},
@@ -60,7 +60,7 @@ impl Task {
                 let user = &self.user;
                 match again_ms {
                     // Logged the first time only: repetitions every minute add nothing.
-                    Some(ms) if ms > app_life::RETRY_MS_MIN => {
+                    Some(ms) if ms > app_lifecycle::RETRY_MS_MIN => {
                         tracing::debug!(user, package, why, again_ms, "a mini-app still does not run");
                     }
                     again_ms => tracing::warn!(user, package, why, again_ms, "a mini-app does not run"),
@@ -108,7 +108,7 @@ impl Task {
         self.calls += 1;
         spawn("app-start", async move {
             if let Some(underway) = underway {
-                let limit = Duration::from_millis(app_life::STOP_MS_MAX);
+                let limit = Duration::from_millis(app_lifecycle::STOP_MS_MAX);
                 drop(timeout(limit, underway.cancelled()).await);
             }
             let http = tasks.common.installed.client().http();
@@ -183,7 +183,7 @@ impl Task {
 /// Closes the socket of an app that has accepted its stop, if the app does not close it. The app is notified before it
 /// is called again: it acts on the session's name, which the next session shares.
 async fn close(socket: &mpsc::Sender<ToApp>) {
-    let limit = Duration::from_millis(app_life::CLOSE_MS);
+    let limit = Duration::from_millis(app_lifecycle::CLOSE_MS);
     if timeout(limit, socket.closed()).await.is_err() && socket.try_send(ToApp::Close { heard: true }).is_ok() {
         drop(timeout(limit, socket.closed()).await);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::{
-    app_life::AppLifecycles,
+    app_lifecycle::AppLifecycles,
     vocab::{AppCard, AppState},
 };
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use gateway_core::{
-    app_life::AppLifecycles,
+    app_lifecycle::AppLifecycles,
     driver::Driver,
     input::AppInput,
     output::AppOutput,

@@ -15,7 +15,7 @@ use alloc::{
     vec::Vec,
 };
 
-mod life;
+mod lifecycle;
 
 use crate::{
     driver::Machine,
@@ -24,7 +24,7 @@ use crate::{
     timers::AppTimer,
     vocab::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, Timestamp, WebhookCall},
 };
-use life::Life;
+use lifecycle::AppLifecycle;
 
 /// Longest time of a start, from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// starts to connect, and the webhook may be tried twice.
@@ -52,7 +52,7 @@ pub const RUNNING_MAX: usize = 32;
 /// One user's apps, except stopped ones.
 #[derive(Default)]
 pub struct AppLifecycles {
-    lives: BTreeMap<String, Life>,
+    lives: BTreeMap<String, AppLifecycle>,
     present: bool,
     /// When all apps become dormant because no glasses are connected.
     absent_due_us: Option<u64>,
@@ -142,7 +142,7 @@ impl AppLifecycles {
         }
         self.out.push_back(AppOutput::Remember(card.clone()));
         self.out.push_back(AppOutput::Glasses(starting(&card)));
-        self.lives.insert(package.clone(), Life::new(card, false));
+        self.lives.insert(package.clone(), AppLifecycle::new(card, false));
         self.call(now_us, &package, false);
     }
 
@@ -365,7 +365,7 @@ impl AppLifecycles {
             return;
         }
         self.absent_due_us = None;
-        let wanted = |life: &&Life| life.anew || life.state == AppState::Dormant;
+        let wanted = |life: &&AppLifecycle| life.anew || life.state == AppState::Dormant;
         let wanted: Vec<(String, bool)> =
             self.lives.values().filter(wanted).map(|life| (life.card.package.clone(), life.anew)).collect();
         for (package, afresh) in wanted {
@@ -377,7 +377,7 @@ impl AppLifecycles {
 
     /// No glasses are connected: the apps stop, and are started again when some are.
     fn all_asleep(&mut self, now_us: u64) {
-        let awake = |life: &&Life| !matches!(life.state, AppState::Stopping | AppState::Dormant);
+        let awake = |life: &&AppLifecycle| !matches!(life.state, AppState::Stopping | AppState::Dormant);
         let awake: Vec<(String, bool)> = self
             .lives
             .values()
@@ -408,13 +408,13 @@ impl Machine for AppLifecycles {
             AppInput::Start(card) => self.start(now_us, card),
             AppInput::Restore(card) => {
                 self.watch_absence(now_us);
-                let mut life = Life::new(card, true);
+                let mut life = AppLifecycle::new(card, true);
                 life.due_us = after(now_us, RESTART_GRACE_MS);
                 self.lives.insert(life.card.package.clone(), life);
             }
             AppInput::Answered { package, call, outcome } => self.answered(now_us, &package, call, outcome),
             AppInput::TurnedAway { package, why } => {
-                if self.lives.get(&package).is_some_and(Life::is_called) {
+                if self.lives.get(&package).is_some_and(AppLifecycle::is_called) {
                     self.failed(now_us, &package, why);
                 }
             }
@@ -462,9 +462,7 @@ impl Machine for AppLifecycles {
 }
 
 #[cfg(test)]
-#[path = "app_life_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "app_life_presence_tests.rs"]
 mod presence_tests;

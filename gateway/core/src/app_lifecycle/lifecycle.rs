@@ -2,7 +2,7 @@
 
 use crate::vocab::{AppCard, AppConnection, AppState, WebhookCall};
 
-pub(super) struct Life {
+pub(super) struct AppLifecycle {
     pub(super) card: AppCard,
     pub(super) state: AppState,
     pub(super) connection: Option<AppConnection>,
@@ -25,7 +25,7 @@ pub(super) struct Life {
     pub(super) sleeps: bool,
 }
 
-impl Life {
+impl AppLifecycle {
     pub(super) fn new(card: AppCard, ran: bool) -> Self {
         Self {
             card,
