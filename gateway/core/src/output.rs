@@ -6,8 +6,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use crate::{
     input::{Announcement, AnnouncementId, RunningTimer, Spending},
     vocab::{
-        AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
-        Meant, Message, ModelOutcome, ModelRoute, OpenEar, OpenQuestion, Pending, Preference, ScheduleEntry,
+        Addressing, AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason,
+        ListeningState, Message, ModelOutcome, ModelRoute, OpenEar, OpenQuestion, Pending, Preference, ScheduleEntry,
         ServiceLevel, Settlement, SoundCoding, ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
@@ -19,7 +19,7 @@ pub enum Output {
     /// Decode the utterance so far. A partial may be dropped; the others must end in `Input::Transcript` or
     /// `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant. `from_us`: capture
     /// time before which no sound is decoded; `None`: all of it is.
-    Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant, from_us: Option<u64> },
+    Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Addressing, from_us: Option<u64> },
     /// Translate an utterance that is over into English. Ends in `Input::Translated`.
     Translate { utterance: u32 },
     /// What came of an utterance that needed a wake phrase in its sound: for the statistics.

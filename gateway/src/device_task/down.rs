@@ -6,7 +6,7 @@ use device_protocol::{Down, GoodbyeReason, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, ToolActivityState},
-    vocab::{Approval, ListeningState, Meant, Pending, Settlement, TranscriptKind, Turn},
+    vocab::{Addressing, Approval, ListeningState, Pending, Settlement, TranscriptKind, Turn},
 };
 
 use super::{
@@ -141,7 +141,7 @@ impl Session {
         Ok(())
     }
 
-    fn transcribe(&mut self, of: (u32, u16), kind: (TranscriptKind, Meant), from_us: Option<u64>) {
+    fn transcribe(&mut self, of: (u32, u16), kind: (TranscriptKind, Addressing), from_us: Option<u64>) {
         let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(of, kind, from_us));
         if !taken {
             let (utterance, revision) = of;

@@ -18,7 +18,7 @@ use audio::{
     samples::Samples,
     vad::silero,
 };
-use gateway_core::vocab::{Meant, MicrophoneFault, TranscriptKind, VoiceFact};
+use gateway_core::vocab::{Addressing, MicrophoneFault, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
@@ -339,7 +339,7 @@ impl Ear {
     pub(crate) fn transcribe(
         &mut self,
         (utterance, revision): (u32, u16),
-        (kind, meant): (TranscriptKind, Meant),
+        (kind, meant): (TranscriptKind, Addressing),
         from_us: Option<u64>,
     ) -> bool {
         let first = from_us.map_or(0, |from_us| self.samples_before(utterance, from_us));

@@ -19,7 +19,7 @@ use crate::{
     context::Context,
     output::{Output, WakeOutcome},
     timers::Timer,
-    vocab::{Meant, TranscriptKind},
+    vocab::{Addressing, TranscriptKind},
 };
 
 /// Sound before the end of a heard phrase that is decoded with it, in microseconds: a phrase, and what is unsure about
@@ -49,7 +49,7 @@ impl Floor {
             passed.named.in_sound = from;
             passed.pauses = Pace::default();
             passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
-            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Meant::Addressed, passed.named));
+            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Addressing::Addressed, passed.named));
             return self.keep_closed(cx, activity, passed);
         }
         let open = self.open.as_ref().filter(|open| open.id == utterance)?;

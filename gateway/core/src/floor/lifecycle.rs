@@ -17,7 +17,7 @@ use crate::{
     limits::UTTERANCE_CHARS_MAX,
     output::Output,
     timers::Timer,
-    vocab::{Meant, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
+    vocab::{Addressing, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 
 /// Timers that run only while an utterance is open.
@@ -481,7 +481,7 @@ pub(super) fn ask(
     cx: &mut Context,
     (utterance, revision): (u32, u16),
     kind: TranscriptKind,
-    (meant, named): (Meant, Named),
+    (meant, named): (Addressing, Named),
 ) {
     cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: named.decoded_from_us() });
 }

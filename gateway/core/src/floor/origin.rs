@@ -3,7 +3,7 @@
 use super::Event;
 use crate::{
     context::Context,
-    vocab::{Meant, Pending},
+    vocab::{Addressing, Pending},
 };
 
 /// Why an utterance without a wake phrase may be meant for the assistant.
@@ -57,9 +57,9 @@ pub(super) struct Origin {
 impl Origin {
     /// Whether the utterance is meant for the assistant; `named`: it contained a wake phrase or interrupted the
     /// assistant.
-    pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
+    pub(super) fn meant(&self, cx: &Context, named: bool) -> Addressing {
         let certain = self.grounds != Grounds::None && !self.grounds.is_doubtful(cx, None);
-        if named || certain { Meant::Addressed } else { Meant::Unsure }
+        if named || certain { Addressing::Addressed } else { Addressing::Unsure }
     }
 
     /// Reports the utterance as lost: whether it was certainly addressed. Any other one may be talk among people.

@@ -31,7 +31,7 @@ use crate::{
     config::Config,
     context::Context,
     output::Output,
-    vocab::{CommandMatch, Meant, Transcript, TranscriptKind},
+    vocab::{Addressing, CommandMatch, Transcript, TranscriptKind},
 };
 
 /// Most words of a request that has a second pass: a longer one is no command.
@@ -356,7 +356,7 @@ impl Floor {
 
 /// Requests another decode of the audio. The first text contains a request, or may, so that it is addressed.
 fn decode(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, named: Named) {
-    let (meant, from_us) = (Meant::Addressed, named.decoded_from_us());
+    let (meant, from_us) = (Addressing::Addressed, named.decoded_from_us());
     cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us });
 }
 

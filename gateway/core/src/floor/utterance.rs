@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    vocab::{CommandMatch, Meant},
+    vocab::{Addressing, CommandMatch},
 };
 
 /// Whether an utterance stops what the assistant says.
@@ -219,9 +219,9 @@ impl Open {
     }
 
     /// Whether it is meant for the assistant, as far as is known.
-    pub(super) fn meant(&self, cx: &Context) -> Meant {
+    pub(super) fn meant(&self, cx: &Context) -> Addressing {
         match self.origin.meant(cx, self.named.is_likely() || self.is_interrupting()) {
-            Meant::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Meant::Overheard,
+            Addressing::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Addressing::Overheard,
             meant => meant,
         }
     }

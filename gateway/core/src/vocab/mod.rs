@@ -47,4 +47,4 @@ pub use tool::{
 };
 pub use turn::Turn;
 pub use unkept::Unkept;
-pub use voice::{CommandMatch, Meant, Transcript, TranscriptKind, Translation, VoiceFact};
+pub use voice::{Addressing, CommandMatch, Transcript, TranscriptKind, Translation, VoiceFact};

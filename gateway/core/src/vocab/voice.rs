@@ -69,7 +69,7 @@ pub enum VoiceFact {
 /// Whether the utterance is meant for the assistant, as far as is known before its transcript. In ascending order: if
 /// not everything can be decoded, the lowest is left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Meant {
+pub enum Addressing {
     /// It begins without the wake phrase that it would need.
     Overheard,
     /// Not known yet.

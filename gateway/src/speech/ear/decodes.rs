@@ -18,7 +18,7 @@ use audio::{
 use gateway_core::{
     input::Input,
     limits::UTTERANCES_PENDING_MAX,
-    vocab::{Meant, TranscriptKind},
+    vocab::{Addressing, TranscriptKind},
 };
 
 use crate::mailbox::{DeviceMessage, Mailbox, Transcribed, Translated};
@@ -74,14 +74,14 @@ fn own(pcm: &[i16]) -> Arc<Samples> {
     Arc::new(pcm.into())
 }
 
-fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
+fn priority(kind: TranscriptKind, meant: Addressing) -> Priority {
     match (kind, meant) {
         (TranscriptKind::Partial, _) => Priority::Partial,
         (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
-        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
-        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
-        (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
-        (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Addressing::Overheard) => Priority::Overheard,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Addressing::Unsure) => Priority::Unsure,
+        (TranscriptKind::Speculative, Addressing::Addressed) => Priority::Speculative,
+        (TranscriptKind::Final, Addressing::Addressed) => Priority::Final,
     }
 }
 
@@ -142,7 +142,7 @@ impl Decodes {
     pub(super) fn ask(
         &mut self,
         (utterance, revision): (u32, u16),
-        (kind, meant): (TranscriptKind, Meant),
+        (kind, meant): (TranscriptKind, Addressing),
         open: Option<&[i16]>,
         first: usize,
     ) -> bool {
@@ -157,7 +157,7 @@ impl Decodes {
             begun: is_last.then(|| self.tell_begun(utterance, revision)),
             priority: priority(kind, meant),
             // Decoded later rather than not at all.
-            patient: kind == TranscriptKind::Final && meant != Meant::Overheard,
+            patient: kind == TranscriptKind::Final && meant != Addressing::Overheard,
             owner: self.owner,
             utterance: Some(utterance),
             reply: Box::new(move |report: Report| {
@@ -167,7 +167,7 @@ impl Decodes {
                 }
             }),
         };
-        let is_begun = kind == TranscriptKind::Speculative && meant != Meant::Overheard;
+        let is_begun = kind == TranscriptKind::Speculative && meant != Addressing::Overheard;
         let at_end = is_begun.then(|| priority(TranscriptKind::Final, meant));
         self.submit(utterance, (Purpose::Words { revision }, at_end), job)
     }

@@ -89,10 +89,10 @@ fn next_end(messages: &mut tokio_mpsc::Receiver<DeviceMessage>) -> Transcribed {
 #[test]
 fn it_is_told_when_the_decode_of_an_end_begins_and_not_while_it_waits() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Partial, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
-    assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
-    assert!(bench.decodes.ask((8, 1), (Final, Meant::Unsure), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 2), (Speculative, Addressing::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((8, 1), (Final, Addressing::Unsure), Some(SOUND), 0));
     bench.finish();
     let is_begun = |message: Option<DeviceMessage>, (utterance, revision)| {
         let message = message.and_then(DeviceMessage::input);
@@ -114,10 +114,10 @@ fn it_is_told_when_the_decode_of_an_end_begins_and_not_while_it_waits() {
 #[test]
 fn one_of_the_older_decodes_may_be_kept() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Partial, Addressing::Addressed), Some(SOUND), 0));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
-    assert!(bench.decodes.ask((8, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
-    assert!(bench.decodes.ask((8, 3), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((8, 2), (Speculative, Addressing::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((8, 3), (Speculative, Addressing::Addressed), Some(SOUND), 0));
     assert!(abort.load(Relaxed), "it gave way to the others");
     bench.decodes.cancel(8, 4, &[3]);
     let cancelled = bench.message();
@@ -132,13 +132,13 @@ fn one_of_the_older_decodes_may_be_kept() {
 #[test]
 fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
     let mut bench = Bench::new();
-    assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "nothing was heard yet");
+    assert!(!bench.decodes.ask((7, 1), (Final, Addressing::Addressed), None, 0), "nothing was heard yet");
     assert_eq!(bench.decodes.next_wake_us(), None);
     bench.decodes.keep(7, SOUND, 5_000_000);
     assert_eq!(bench.decodes.next_wake_us(), Some(37_000_000));
 
     bench.decodes.tick(36_999_999);
-    assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
+    assert!(bench.decodes.ask((7, 2), (Final, Addressing::Addressed), None, 0));
     assert_eq!(bench.begun().0, SOUND);
     bench.finish();
     let message = bench.message();
@@ -146,7 +146,7 @@ fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
     assert_eq!(message.report.result.expect("a text").text, "3 samples");
 
     bench.decodes.tick(37_000_000);
-    assert!(!bench.decodes.ask((7, 3), (Final, Meant::Addressed), None, 0));
+    assert!(!bench.decodes.ask((7, 3), (Final, Addressing::Addressed), None, 0));
     assert_eq!(bench.decodes.next_wake_us(), None);
 }
 
@@ -158,21 +158,21 @@ fn an_earlier_utterance_is_decoded_once_more_too_and_none_once_the_microphone_is
     }
     bench.decodes.keep(8, &[4], 1);
     for utterance in [3, 4] {
-        let ask = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), None, 0);
+        let ask = bench.decodes.ask((utterance, 1), (Final, Addressing::Addressed), None, 0);
         assert!(!ask, "{utterance}: the core waits for no more than four");
     }
     for (utterance, sound) in [(5, SOUND), (8, &[4][..])] {
-        assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), None, 0), "{utterance}");
+        assert!(bench.decodes.ask((utterance, 1), (Final, Addressing::Addressed), None, 0), "{utterance}");
         assert_eq!(bench.begun().0, sound);
         bench.finish();
         assert_eq!(bench.message().utterance, utterance);
     }
     assert_eq!(bench.decodes.next_wake_us(), Some(32_000_000));
     bench.decodes.tick(32_000_000);
-    assert!(!bench.decodes.ask((7, 1), (Final, Meant::Addressed), None, 0), "its time is over");
+    assert!(!bench.decodes.ask((7, 1), (Final, Addressing::Addressed), None, 0), "its time is over");
     assert_eq!(bench.decodes.next_wake_us(), Some(32_000_001));
     bench.decodes.forget();
-    assert!(!bench.decodes.ask((8, 2), (Final, Meant::Addressed), None, 0));
+    assert!(!bench.decodes.ask((8, 2), (Final, Addressing::Addressed), None, 0));
     assert_eq!(bench.decodes.next_wake_us(), None);
 }
 
@@ -189,7 +189,7 @@ fn the_end_of_an_utterance_is_a_second_at_least() {
 fn what_is_open_goes_before_what_is_kept() {
     let mut bench = Bench::new();
     bench.decodes.keep(7, SOUND, 0);
-    assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&[5, 6]), 0));
+    assert!(bench.decodes.ask((7, 1), (Speculative, Addressing::Addressed), Some(&[5, 6]), 0));
     assert_eq!(bench.begun().0, [5, 6]);
 }
 
@@ -198,7 +198,7 @@ fn each_kind_is_decoded_in_its_own_way() {
     let mut bench = Bench::new();
     bench.decodes.set_vocabulary(["read my notes".to_owned()].into());
     for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, SecondPass), (5, ThirdPass)] {
-        assert!(bench.decodes.ask((7, revision), (kind, Meant::Addressed), Some(SOUND), 0), "{kind:?}");
+        assert!(bench.decodes.ask((7, revision), (kind, Addressing::Addressed), Some(SOUND), 0), "{kind:?}");
         let (_, options) = bench.begun();
         assert_eq!(options.context, Context::Tiered, "{kind:?}");
         assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, SecondPass | ThirdPass)), "{kind:?}");
@@ -246,12 +246,12 @@ fn a_translation_is_from_one_of_the_languages_that_it_may_be_from() {
 #[test]
 fn a_final_goes_before_a_second_pass() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
-    assert!(bench.decodes.ask((7, 2), (SecondPass, Meant::Addressed), Some(SOUND), 0));
-    assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
-    assert!(!bench.decodes.ask((7, 4), (ThirdPass, Meant::Addressed), Some(SOUND), 0), "too many wait");
-    assert!(!bench.decodes.ask((7, 4), (Partial, Meant::Addressed), Some(SOUND), 0), "no thread is free");
+    assert!(bench.decodes.ask((7, 2), (SecondPass, Addressing::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 3), (Final, Addressing::Addressed), Some(SOUND), 0));
+    assert!(!bench.decodes.ask((7, 4), (ThirdPass, Addressing::Addressed), Some(SOUND), 0), "too many wait");
+    assert!(!bench.decodes.ask((7, 4), (Partial, Addressing::Addressed), Some(SOUND), 0), "no thread is free");
     for expected in [Final, Final, SecondPass] {
         bench.finish();
         assert_eq!(bench.message().kind, expected);
@@ -261,14 +261,14 @@ fn a_final_goes_before_a_second_pass() {
 #[test]
 fn what_is_overheard_goes_before_what_is_addressed() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
     let mut ask = |revision, meant| bench.decodes.ask((7, revision), (Final, meant), Some(SOUND), 0);
-    assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure) && ask(4, Meant::Addressed));
-    assert!(ask(5, Meant::Overheard), "those that wait anyway take no place");
-    assert!(!ask(6, Meant::Overheard), "the queue is full");
-    assert!(ask(7, Meant::Unsure), "it waits all the same");
-    assert!(bench.decodes.ask((7, 8), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(ask(2, Addressing::Overheard) && ask(3, Addressing::Unsure) && ask(4, Addressing::Addressed));
+    assert!(ask(5, Addressing::Overheard), "those that wait anyway take no place");
+    assert!(!ask(6, Addressing::Overheard), "the queue is full");
+    assert!(ask(7, Addressing::Unsure), "it waits all the same");
+    assert!(bench.decodes.ask((7, 8), (Speculative, Addressing::Addressed), Some(SOUND), 0));
     let message = bench.message();
     assert_eq!(message.revision, 5);
     assert!(matches!(message.report.result, Err(Error::Displaced)));
@@ -283,12 +283,12 @@ fn the_finals_of_a_device_wait_among_those_of_others() {
     const FINALS: u32 = 8;
     let mut bench = Bench::new();
     let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
-    assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((1, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
     for utterance in 2..=5 {
-        assert!(bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0), "{utterance}");
+        assert!(bench.decodes.ask((utterance, 1), (Final, Addressing::Addressed), Some(SOUND), 0), "{utterance}");
     }
-    assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0), "it finds a place");
+    assert!(other.ask((9, 1), (Final, Addressing::Addressed), Some(SOUND), 0), "it finds a place");
     // What is given up while it waits is not decoded.
     bench.decodes.cancel(4, 2, &[]);
     let cancelled = bench.message();
@@ -303,7 +303,7 @@ fn the_finals_of_a_device_wait_among_those_of_others() {
         }
     }
     for utterance in 10..=11 + FINALS {
-        let taken = bench.decodes.ask((utterance, 1), (Final, Meant::Addressed), Some(SOUND), 0);
+        let taken = bench.decodes.ask((utterance, 1), (Final, Addressing::Addressed), Some(SOUND), 0);
         if utterance == 10 {
             bench.begun();
         }
@@ -333,12 +333,12 @@ fn of_many_who_speak_at_once_each_is_decoded_whoever_comes_later() {
     let mut devices: Vec<Decodes> = (0..DEVICES + NEWCOMERS).map(device).collect();
     // One decode keeps the thread busy. At the first pause of a sentence that nobody knows to be addressed, a dozen find
     // a place; the others ask again at its end.
-    assert!(devices[0].ask((100, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(devices[0].ask((100, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     begun_out.recv().expect("a decode begins");
     let mut speak = |number: u32| {
         let device = &mut devices[number as usize];
-        let at_once = device.ask((number, 1), (Speculative, Meant::Unsure), Some(SOUND), 0);
-        assert!(at_once || device.ask((number, 2), (Final, Meant::Unsure), Some(SOUND), 0), "{number}");
+        let at_once = device.ask((number, 1), (Speculative, Addressing::Unsure), Some(SOUND), 0);
+        assert!(at_once || device.ask((number, 2), (Final, Addressing::Unsure), Some(SOUND), 0), "{number}");
         at_once
     };
     let at_once = (0..DEVICES).filter(|number| speak(*number)).count();
@@ -362,11 +362,11 @@ fn of_many_who_speak_at_once_each_is_decoded_whoever_comes_later() {
 fn a_final_gives_way_to_a_more_important_one_and_is_decoded_later() {
     let mut bench = Bench::new();
     let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
-    assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((1, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
-    assert!(bench.decodes.ask((2, 1), (Final, Meant::Unsure), Some(SOUND), 0));
-    assert!(bench.decodes.ask((3, 1), (Final, Meant::Addressed), Some(SOUND), 0));
-    assert!(other.ask((9, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((2, 1), (Final, Addressing::Unsure), Some(SOUND), 0));
+    assert!(bench.decodes.ask((3, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
+    assert!(other.ask((9, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     for expected in [1, 3, 9, 2] {
         bench.finish();
         let message = bench.message();
@@ -378,17 +378,17 @@ fn a_final_gives_way_to_a_more_important_one_and_is_decoded_later() {
 fn what_was_begun_at_a_pause_is_not_passed_once_the_pause_is_the_end() {
     let mut bench = Bench::new();
     let mut other = Decodes::new(bench.decodes.scheduler.clone(), (ENGLISH, [].into()), bench.decodes.mailbox.clone());
-    assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((1, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
-    for (utterance, meant) in [(2, Meant::Unsure), (3, Meant::Addressed)] {
+    for (utterance, meant) in [(2, Addressing::Unsure), (3, Addressing::Addressed)] {
         assert!(bench.decodes.ask((utterance, 1), (Speculative, meant), Some(SOUND), 0));
         bench.decodes.keep(utterance, SOUND, 0);
     }
     // Others speak, of whom it is known that they mean the assistant, and the wearer has said more.
     for utterance in 10..=11 {
-        assert!(other.ask((utterance, 1), (Speculative, Meant::Addressed), Some(SOUND), 0), "it finds a place");
+        assert!(other.ask((utterance, 1), (Speculative, Addressing::Addressed), Some(SOUND), 0), "it finds a place");
     }
-    assert!(other.ask((12, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(other.ask((12, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.decodes.keep(4, SOUND, 0);
     for expected in [1, 3, 12, 10, 11, 2] {
         bench.finish();
@@ -400,13 +400,13 @@ fn what_was_begun_at_a_pause_is_not_passed_once_the_pause_is_the_end() {
 #[test]
 fn what_is_overheard_and_what_goes_on_gives_way_after_a_pause() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((1, 1), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((1, 1), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.begun();
-    assert!(bench.decodes.ask((2, 1), (Speculative, Meant::Overheard), Some(SOUND), 0));
+    assert!(bench.decodes.ask((2, 1), (Speculative, Addressing::Overheard), Some(SOUND), 0));
     bench.decodes.keep(2, SOUND, 0);
-    assert!(bench.decodes.ask((3, 1), (Speculative, Meant::Unsure), Some(SOUND), 0));
+    assert!(bench.decodes.ask((3, 1), (Speculative, Addressing::Unsure), Some(SOUND), 0));
     for (utterance, out) in [(4, 2), (5, 3)] {
-        assert!(bench.decodes.ask((utterance, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
+        assert!(bench.decodes.ask((utterance, 1), (Speculative, Addressing::Addressed), Some(SOUND), 0));
         let message = bench.message();
         assert!(message.utterance == out && matches!(message.report.result, Err(Error::Displaced)));
     }
@@ -427,15 +427,15 @@ fn of_more_than_can_be_decoded_the_end_is() {
         (pcm.len(), pcm.iter().all(|sample| *sample == 1))
     };
     for first in [0, 3] {
-        assert!(bench.decodes.ask((7, 1), (Partial, Meant::Addressed), Some(&long), first));
+        assert!(bench.decodes.ask((7, 1), (Partial, Addressing::Addressed), Some(&long), first));
         assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
     }
-    assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(&long), 6));
+    assert!(bench.decodes.ask((7, 1), (Speculative, Addressing::Addressed), Some(&long), 6));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX - 1, true));
     assert!(bench.decodes.translate(7, Some(&long), &[]));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
     bench.decodes.keep(7, &long, 0);
-    assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), None, 0));
+    assert!(bench.decodes.ask((7, 2), (Final, Addressing::Addressed), None, 0));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
     assert!(bench.decodes.translate(7, None, &[]));
     assert_eq!(decoded(&mut bench), (SAMPLES_MAX, true));
@@ -467,9 +467,9 @@ fn a_translation_ends_with_the_microphone_and_with_the_device_and_not_with_its_w
 #[test]
 fn who_goes_away_waits_for_nothing() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Speculative, Addressing::Addressed), Some(SOUND), 0));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
-    assert!(bench.decodes.ask((7, 2), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 2), (Final, Addressing::Addressed), Some(SOUND), 0));
     let Bench { go_on, decodes, begun, mut messages } = bench;
     // The scheduler is shared by all devices and remains.
     let scheduler = decodes.scheduler.clone();
@@ -482,10 +482,10 @@ fn who_goes_away_waits_for_nothing() {
 #[test]
 fn older_decodes_of_the_same_utterance_are_cancelled() {
     let mut bench = Bench::new();
-    assert!(bench.decodes.ask((7, 1), (Speculative, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 1), (Speculative, Addressing::Addressed), Some(SOUND), 0));
     let abort = bench.begun().1.abort.expect("a decode can be stopped");
-    assert!(bench.decodes.ask((7, 2), (Speculative, Meant::Addressed), Some(SOUND), 0));
-    assert!(bench.decodes.ask((7, 3), (Final, Meant::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 2), (Speculative, Addressing::Addressed), Some(SOUND), 0));
+    assert!(bench.decodes.ask((7, 3), (Final, Addressing::Addressed), Some(SOUND), 0));
     bench.decodes.cancel(6, 9, &[]);
     assert!(!abort.load(Relaxed));
     bench.decodes.cancel(7, 3, &[]);

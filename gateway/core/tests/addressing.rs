@@ -5,7 +5,7 @@ use gateway_core::{
     driver::Machine as _,
     input::{Button, Input},
     output::Output,
-    vocab::{DeviceInfo, DisplaySize, Meant, Timestamp, Transcript, TranscriptKind, VoiceFact},
+    vocab::{Addressing, DeviceInfo, DisplaySize, Timestamp, Transcript, TranscriptKind, VoiceFact},
 };
 
 struct World {
@@ -37,7 +37,7 @@ impl World {
     }
 
     /// The decode that was requested, and its relevance to the core.
-    fn asked(&mut self, fact: VoiceFact) -> (u16, Meant) {
+    fn asked(&mut self, fact: VoiceFact) -> (u16, Addressing) {
         let outputs = self.input(Input::Voice(fact));
         let asked = outputs.iter().find_map(|output| match output {
             Output::Transcribe { revision, kind: TranscriptKind::Speculative, meant, .. } => Some((*revision, *meant)),
@@ -50,7 +50,7 @@ impl World {
         self.input(Input::Voice(VoiceFact::SpeechStarted { utterance, at_us: self.now.mono_us, voiced_us: 0 }));
     }
 
-    fn pauses(&mut self, utterance: u32) -> (u16, Meant) {
+    fn pauses(&mut self, utterance: u32) -> (u16, Addressing) {
         self.asked(VoiceFact::Paused { utterance, at_us: self.now.mono_us, silence_us: 100_000 })
     }
 
@@ -82,22 +82,22 @@ impl World {
 fn what_is_known_of_an_utterance_is_told_with_its_decode() {
     let mut world = World::new(Config::default());
     world.begins(1);
-    assert_eq!(world.pauses(1).1, Meant::Unsure, "nobody knows yet");
+    assert_eq!(world.pauses(1).1, Addressing::Unsure, "nobody knows yet");
     world.input(Input::Voice(VoiceFact::Ended { utterance: 1, at_us: 0 }));
 
     world.begins(2);
     world.looked_at(2, "The weather was nice in the mountains");
-    assert_eq!(world.pauses(2).1, Meant::Overheard);
+    assert_eq!(world.pauses(2).1, Addressing::Overheard);
     world.input(Input::Voice(VoiceFact::Ended { utterance: 2, at_us: 0 }));
 
     world.begins(3);
     world.looked_at(3, "Hey Mentra, what time");
-    assert_eq!(world.pauses(3).1, Meant::Addressed);
+    assert_eq!(world.pauses(3).1, Addressing::Addressed);
     world.input(Input::Voice(VoiceFact::Ended { utterance: 3, at_us: 0 }));
 
     world.input(Input::Button(Button::Press));
     world.begins(4);
-    assert_eq!(world.pauses(4).1, Meant::Addressed, "the wearer has pressed");
+    assert_eq!(world.pauses(4).1, Addressing::Addressed, "the wearer has pressed");
 }
 
 #[test]
