@@ -4,7 +4,7 @@ use super::{
     Conversation,
     stopping::{NOTICE_HEARD_PART, Stop},
 };
-use crate::{agent::Spoken, floor::form, reply::Purpose};
+use crate::{agent::Spoken, floor::request_form, reply::Purpose};
 
 impl Conversation {
     /// A voice over the assistant: what is said waits for its words, be it an answer, a reminder or an app's sound. A cough or an
@@ -36,7 +36,7 @@ impl Conversation {
 
     /// What was said right after a request belongs to it, if nothing of it was done.
     pub(super) fn reopen_turn(&mut self, words: &str, spoken: Spoken) -> bool {
-        let Some(request) = self.agent.reopen(&mut self.cx, words, form::is_request(words), spoken) else {
+        let Some(request) = self.agent.reopen(&mut self.cx, words, request_form::is_request(words), spoken) else {
             return false;
         };
         self.floor.take_request(&mut self.cx, &request, Some((spoken.started_us, spoken.decided_us)));

@@ -8,12 +8,11 @@
 //! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
 
 use super::{
-    Activity, Event, Floor,
+    Activity, Event, Floor, decode_policy,
     lifecycle::{UTTERANCE_STALLED_MS, ask},
-    named::InSound,
     pace::Pace,
     utterance::{Closed, Open},
-    worth,
+    wake_evidence::InSound,
 };
 use crate::{
     context::Context,
@@ -40,16 +39,16 @@ impl Floor {
         let from_us = at_us.saturating_sub(BEFORE_US);
         let from = InSound::From(from_us);
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
-            if closed.named.in_sound == InSound::No {
-                closed.named.in_sound = InSound::AsWell;
+            if closed.wake.in_sound == InSound::No {
+                closed.wake.in_sound = InSound::AsWell;
             }
             return None;
         }
         if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
-            passed.named.in_sound = from;
+            passed.wake.in_sound = from;
             passed.pauses = Pace::default();
             passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
-            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Addressing::Addressed, passed.named));
+            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Addressing::Addressed, passed.wake));
             return self.keep_closed(cx, activity, passed);
         }
         let open = self.open.as_ref().filter(|open| open.id == utterance)?;
@@ -57,12 +56,12 @@ impl Floor {
         let open = self.open.as_mut()?;
         if !is_overheard {
             // Of several, the first one counts.
-            if open.named.in_sound == InSound::No {
-                open.named.in_sound = InSound::AsWell;
+            if open.wake.in_sound == InSound::No {
+                open.wake.in_sound = InSound::AsWell;
             }
             return None;
         }
-        open.named.in_sound = from;
+        open.wake.in_sound = from;
         open.unaddressed = false;
         // What was said before it is not part of what follows.
         open.pauses = Pace::default();
@@ -84,24 +83,24 @@ impl Floor {
     /// Notes what the words so far tell about a wake phrase in the open utterance.
     pub(super) fn note_words(&mut self, cx: &mut Context, text: &str) {
         let Some(open) = &self.open else { return };
-        let in_text = open.named.in_text || self.after_wake(open.named, text).is_some();
-        let is_heard = matches!(open.named.in_sound, InSound::From(_));
+        let in_text = open.wake.in_text || self.after_wake(open.wake, text).is_some();
+        let is_heard = matches!(open.wake.in_sound, InSound::From(_));
         let is_without = match is_heard {
             true => self.phrases.is_without_anywhere(text, DOUBTED_WORDS),
             false => self.phrases.is_without(text),
         };
         let Some(open) = &mut self.open else { return };
-        open.named.in_text = in_text;
+        open.wake.in_text = in_text;
         open.unaddressed = !in_text && is_without;
         if open.unaddressed && is_heard {
-            open.named.verify(cx, false);
-            open.named.in_sound = InSound::No;
+            open.wake.verify(cx, false);
+            open.wake.in_sound = InSound::No;
         }
     }
 
     /// An utterance that nothing needs is over: if a wake phrase is heard in it now, its words are needed after all.
     pub(super) fn pass_over(&mut self, cx: &mut Context, open: &Open, mut closed: Closed) {
-        if worth::waits_for_sound(cx, open) {
+        if decode_policy::waits_for_sound(cx, open) {
             cx.push(Output::Wake(WakeOutcome::Unheard));
             closed.awaited = open.revision.saturating_add(1);
             closed.final_asked = true;

@@ -8,8 +8,9 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Ear, Floor, commands, form,
+    Activity, Ear, Floor, commands,
     origin::{Grounds, Origin},
+    request_form,
 };
 use crate::{
     config::Config,
@@ -286,5 +287,5 @@ pub(super) fn is_meant(
 
 /// Whether the form of an utterance after an answer continues the conversation.
 fn goes_on(config: &Config, text: &str) -> bool {
-    commands::command(text).is_some() || (config.conversational && form::is_request(text))
+    commands::command(text).is_some() || (config.conversational && request_form::is_request(text))
 }

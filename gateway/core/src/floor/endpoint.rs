@@ -7,9 +7,9 @@
 use super::{
     Activity, Event, Floor, commands,
     confidence::Confidence,
-    form,
     origin::Grounds,
     pace::Pace,
+    request_form,
     talk::Talk,
     unfinished::{breaks_off, is_beginning, is_dictating, is_left_open, may_be_unfinished_word, trails_off},
     utterance::{Open, Silence},
@@ -89,7 +89,7 @@ impl Floor {
             return self.close(cx, activity);
         }
         let text = open.speculative_text();
-        let behind = text.and_then(|text| self.after_wake(open.named, text));
+        let behind = text.and_then(|text| self.after_wake(open.wake, text));
         // People who talk to one another are not waited for: what is said to the assistant next needs an utterance of its own.
         let is_meant = behind.is_some() || open.origin.grounds != Grounds::None;
         let rest = behind.or(text);
@@ -101,7 +101,7 @@ impl Floor {
             doubtful_below: self.confidence.doubtful_below(),
             over_speech: activity.speaking,
             asked: activity.asked || open.origin.grounds == Grounds::Asked,
-            follows: open.origin.grounds == Grounds::FollowUp && rest.is_some_and(form::is_more_of_it),
+            follows: open.origin.grounds == Grounds::FollowUp && rest.is_some_and(request_form::is_more_of_it),
             foreign: open.speculative.as_ref().is_some_and(|speculative| speculative.foreign),
             confidence: open
                 .speculative
@@ -137,7 +137,7 @@ impl Floor {
     /// assistant said, which is over.
     fn is_over_with_echo(&self, cx: &Context, open: &Open, silence: Silence) -> bool {
         let is_echo = open.origin.echo && !cx.echo_cancelled;
-        let is_others = open.origin.background || open.is_interrupting() || open.named.is_likely();
+        let is_others = open.origin.background || open.is_interrupting() || open.wake.is_likely();
         is_echo && !is_others && self.own_voice.covers(silence.began_us())
     }
 }

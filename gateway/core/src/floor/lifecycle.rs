@@ -3,14 +3,15 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Activity, Event, Floor, Utterance, addressing, awaited, barge_in, cancel_all, caption, commands,
+    Activity, Event, Floor, Utterance, addressing, barge_in, cancel_all, caption, commands,
     confidence::Confidence,
-    named::Named,
+    decode_policy,
     origin::{Grounds, Origin},
+    pending_transcripts,
     second_pass::FirstText,
     talk::Talk,
     utterance::{Closed, Interruption, Open, Silence, Speculative},
-    worth,
+    wake_evidence::WakeEvidence,
 };
 use crate::{
     context::Context,
@@ -178,7 +179,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: closed.origin,
-                named: closed.named,
+                wake: closed.wake,
                 started_us: closed.started_us,
             };
             closed.second_pass = self.begin_second_pass(cx, activity, &first);
@@ -203,7 +204,7 @@ impl Floor {
                 text: &text,
                 confidence: transcript.confidence,
                 origin: open.origin,
-                named: open.named,
+                wake: open.wake,
                 started_us: open.started_us,
             };
             let pass = self.begin_second_pass(cx, activity, &first);
@@ -229,7 +230,7 @@ impl Floor {
         self.note_words(cx, text);
         let open = self.open.as_mut()?;
         let addressed =
-            open.named.in_text || (open.origin.grounds != Grounds::None && !open.origin.grounds.is_doubtful(cx, None));
+            open.wake.in_text || (open.origin.grounds != Grounds::None && !open.origin.grounds.is_doubtful(cx, None));
         if addressed {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
@@ -273,13 +274,13 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(awaited::lost(cx, &closed));
+                return Some(pending_transcripts::lost(cx, &closed));
             }
             // The speculative decode failed; the utterance is complete now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
-            let meant = closed.origin.meant(cx, closed.named.is_likely() || closed.is_interrupting());
-            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, (meant, closed.named));
+            let meant = closed.origin.meant(cx, closed.wake.is_likely() || closed.is_interrupting());
+            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, (meant, closed.wake));
             self.closed.push_back(closed);
             return None;
         }
@@ -311,18 +312,19 @@ impl Floor {
         let is_rest = |silence: Silence| self.own_voice.may_be_rest(silence.began_us(), length_us);
         let may_be_rest = !cx.echo_cancelled && open.origin.grounds != Grounds::Called;
         open.origin.echo |= may_be_rest && open.silence.is_some_and(is_rest);
-        if worth::is_translated(cx, &open) {
+        if decode_policy::is_translated(cx, &open) {
             cx.translate(open.id);
         }
         let speculative = open.speculative.take().filter(|_| !open.voiced);
-        let deadline_us = awaited::deadline_us(cx, speculative.as_ref().is_some_and(|speculative| speculative.begun));
+        let deadline_us =
+            pending_transcripts::deadline_us(cx, speculative.as_ref().is_some_and(|speculative| speculative.begun));
         let mut closed = Closed {
             id: open.id,
             started_us: open.started_us,
             began_us: open.began_us,
             origin: open.origin,
             interrupted: open.interrupted,
-            named: open.named,
+            wake: open.wake,
             captions: open.captions,
             awaited: 0,
             deadline_us,
@@ -350,14 +352,14 @@ impl Floor {
                 let Some(pass) = &mut closed.second_pass else {
                     return Some(self.said(cx, activity, closed, text));
                 };
-                pass.decode_if_due(cx, closed.id, closed.named);
+                pass.decode_if_due(cx, closed.id, closed.wake);
                 return self.await_better(cx, activity, closed, text);
             }
             Some(Speculative { revision, .. }) => closed.awaited = revision,
             None => {
                 closed.awaited = open.next_revision();
                 closed.final_asked = true;
-                ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.named));
+                ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.wake));
             }
         }
         self.keep_closed(cx, activity, closed)
@@ -365,15 +367,15 @@ impl Floor {
 
     /// Whether the text was meant for the assistant, and which part of it.
     pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
-        let Closed { origin, named, .. } = closed;
+        let Closed { origin, wake, .. } = closed;
         if !commands::has_words(&text) {
-            named.verify(cx, false);
+            wake.verify(cx, false);
             caption::last(cx, (closed.id, closed.captions), false, &text);
             return Event::Nothing;
         }
         // A wake phrase may be anywhere after the assistant's own words.
-        let woken = if origin.echo { self.phrases.find(&text) } else { self.after_wake(named, &text) };
-        named.verify(cx, woken.is_some());
+        let woken = if origin.echo { self.phrases.find(&text) } else { self.after_wake(wake, &text) };
+        wake.verify(cx, woken.is_some());
         let grounds = self.grounds(cx, activity, origin);
         let pending = self.pending(cx, closed.started_us);
         let doubtful = grounds.is_doubtful(cx, pending.as_ref());
@@ -442,7 +444,7 @@ impl Floor {
         };
         let revision = open.next_revision();
         open.speculative = Some(Speculative::new(revision));
-        ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.named));
+        ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.wake));
     }
 
     /// The voice goes on after a pause. Where words are followed, a decode that has begun is not made in vain.
@@ -481,9 +483,9 @@ pub(super) fn ask(
     cx: &mut Context,
     (utterance, revision): (u32, u16),
     kind: TranscriptKind,
-    (meant, named): (Addressing, Named),
+    (meant, wake): (Addressing, WakeEvidence),
 ) {
-    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: named.decoded_from_us() });
+    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: wake.decoded_from_us() });
 }
 
 /// The text without noises, cut to the length that a model may be given.

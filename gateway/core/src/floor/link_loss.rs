@@ -74,7 +74,7 @@ impl Floor {
         super::cancel_all(cx, open.id);
         cx.push(Output::CloseUtterance { utterance: open.id });
         caption::last(cx, (open.id, open.captions), false, "");
-        Some(open.origin.lost(open.is_interrupting() || open.named.in_text))
+        Some(open.origin.lost(open.is_interrupting() || open.wake.in_text))
     }
 
     /// A voice begins. Behind missing sound it is the rest of a sentence, in which only a wake or cancel word counts; what would

@@ -14,7 +14,7 @@ impl Floor {
         };
         let waits = is_followed && !open.partials.has_room(now_us);
         if !waits {
-            let whole_us = open.named.decoded_from_us();
+            let whole_us = open.wake.decoded_from_us();
             let of_sound = (whole_us.unwrap_or(open.began_us), open.heard_us(now_us));
             let known = open.caption.is_long();
             let end_us = is_followed.then(|| open.partials.begin_us(now_us, of_sound, known)).flatten();

@@ -3,27 +3,27 @@
 
 mod acoustic;
 mod addressing;
-mod awaited;
 pub(crate) mod barge_in;
 mod caption;
 pub(crate) mod commands;
 mod confidence;
+mod decode_policy;
 mod echo;
 mod endpoint;
-pub(crate) mod form;
 mod lifecycle;
 mod link_loss;
 mod live_words;
-mod named;
 mod origin;
 mod pace;
 mod partials;
+mod pending_transcripts;
+pub(crate) mod request_form;
 mod second_pass;
 mod talk;
 mod unfinished;
 mod utterance;
 pub(crate) mod wake;
-mod worth;
+mod wake_evidence;
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
@@ -33,12 +33,12 @@ use self::{
     confidence::ConfidenceHistory,
     echo::OwnVoice,
     link_loss::Missed,
-    named::{InSound, Named},
     origin::{Grounds, Origin},
     pace::Pace,
     talk::Talk,
     utterance::{Closed, Interruption, Open},
     wake::Phrases,
+    wake_evidence::{InSound, WakeEvidence},
 };
 use crate::{config::Config, context::Context, output::Output, timers::Timer, vocab::CommandMatch};
 
@@ -206,9 +206,9 @@ impl Floor {
 
     /// The rest of an utterance's text after its wake phrase. One that was heard may be behind other words; if an earlier
     /// text had one, less is enough.
-    fn after_wake<'a>(&self, named: Named, text: &'a str) -> Option<&'a str> {
-        let anywhere = || self.phrases.find(text).filter(|_| matches!(named.in_sound, InSound::From(_)));
-        let likely = || self.phrases.strip_likely(text).filter(|_| named.in_text);
+    fn after_wake<'a>(&self, wake: WakeEvidence, text: &'a str) -> Option<&'a str> {
+        let anywhere = || self.phrases.find(text).filter(|_| matches!(wake.in_sound, InSound::From(_)));
+        let likely = || self.phrases.strip_likely(text).filter(|_| wake.in_text);
         self.phrases.strip(text).or_else(anywhere).or_else(likely)
     }
 

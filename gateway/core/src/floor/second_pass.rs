@@ -24,8 +24,8 @@ use alloc::string::String;
 use super::{
     Activity, Event, Floor, cancel_all, commands,
     confidence::Confidence,
-    named::Named,
     origin::{Grounds, Origin},
+    wake_evidence::WakeEvidence,
 };
 use crate::{
     config::Config,
@@ -99,7 +99,7 @@ pub(super) struct FirstText<'a> {
     /// 0 to 1.
     pub(super) confidence: f32,
     pub(super) origin: Origin,
-    pub(super) named: Named,
+    pub(super) wake: WakeEvidence,
     /// When the utterance began, monotonic.
     pub(super) started_us: u64,
     /// Whether a better text is worth waiting for: no newer speech is.
@@ -110,7 +110,7 @@ pub(super) struct FirstText<'a> {
 struct Taken {
     pass: SecondPass,
     origin: Origin,
-    named: Named,
+    wake: WakeEvidence,
     started_us: u64,
     /// Whether it interrupts the assistant, as far as is known.
     interrupts: bool,
@@ -138,10 +138,10 @@ impl Sought {
 
 impl SecondPass {
     /// Requests the second decode if it is due.
-    pub(super) fn decode_if_due(&mut self, cx: &mut Context, utterance: u32, named: Named) {
+    pub(super) fn decode_if_due(&mut self, cx: &mut Context, utterance: u32, wake: WakeEvidence) {
         if let Stage::Due { confidence_min, acceptance } = self.stage {
             self.awaited = self.awaited.saturating_add(1);
-            decode(cx, (utterance, self.awaited), TranscriptKind::SecondPass, named);
+            decode(cx, (utterance, self.awaited), TranscriptKind::SecondPass, wake);
             self.stage = Stage::Decoding { confidence_min, acceptance };
         }
     }
@@ -155,14 +155,14 @@ impl Floor {
         activity: &Activity,
         first: &FirstText<'_>,
     ) -> Option<SecondPass> {
-        let FirstText { utterance, confidence, origin, named, started_us, .. } = *first;
+        let FirstText { utterance, confidence, origin, wake, started_us, .. } = *first;
         if activity.asked || origin.echo || origin.background {
             return None;
         }
         let grounds = self.grounds(cx, activity, origin);
-        let request = self.request_in(grounds, named, first.text)?;
+        let request = self.request_in(grounds, wake, first.text)?;
         let pending = self.pending(cx, started_us);
-        let is_named = self.after_wake(named, first.text).is_some();
+        let is_named = self.after_wake(wake, first.text).is_some();
         let doubtful = !is_named && grounds.is_doubtful(cx, pending.as_ref());
         let words = request.split_whitespace().count();
         let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
@@ -185,8 +185,8 @@ impl Floor {
     }
 
     /// The part of a text that may be a request to a tool or a model.
-    fn request_in<'a>(&self, grounds: Grounds, named: Named, text: &'a str) -> Option<&'a str> {
-        let request = self.after_wake(named, text).or((grounds != Grounds::None).then_some(text))?;
+    fn request_in<'a>(&self, grounds: Grounds, wake: WakeEvidence, text: &'a str) -> Option<&'a str> {
+        let request = self.after_wake(wake, text).or((grounds != Grounds::None).then_some(text))?;
         (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
     }
 
@@ -198,7 +198,7 @@ impl Floor {
         (utterance, revision): (u32, u16),
         matched: CommandMatch,
     ) -> Option<Event> {
-        let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
+        let Taken { pass, wake, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
             Stage::MatchingFirst { confidence, sought, doubtful } => {
                 self.note_matched(utterance, matched);
@@ -211,7 +211,7 @@ impl Floor {
                         let mut pass = SecondPass { stage: Stage::Due { confidence_min, acceptance }, ..pass };
                         let is_open = self.open.as_ref().is_some_and(|open| open.id == utterance);
                         if matched != CommandMatch::Beginning || !is_open {
-                            pass.decode_if_due(cx, utterance, named);
+                            pass.decode_if_due(cx, utterance, wake);
                         }
                         Next::Wait(pass)
                     }
@@ -233,7 +233,7 @@ impl Floor {
                     self.note_matched(utterance, matched);
                     Next::Accept(Some(text))
                 } else {
-                    reject(cx, (utterance, pass.awaited), named, acceptance)
+                    reject(cx, (utterance, pass.awaited), wake, acceptance)
                 }
             }
             Stage::Due { .. } | Stage::Decoding { .. } => Next::Wait(pass),
@@ -250,24 +250,24 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         let utterance = transcript.utterance;
-        let Taken { pass, origin, named, started_us, interrupts } = self.take_pass(utterance, transcript.revision)?;
+        let Taken { pass, origin, wake, started_us, interrupts } = self.take_pass(utterance, transcript.revision)?;
         let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
             return self.follow(cx, activity, utterance, Next::Wait(pass));
         };
-        let stops = commands::is_cancel(self.after_wake(named, &text).unwrap_or(&text));
+        let stops = commands::is_cancel(self.after_wake(wake, &text).unwrap_or(&text));
         if stops && (interrupts || activity.speaking) && acceptance.sought != Sought::FreeText {
             return self.follow(cx, activity, utterance, Next::Accept(Some(text)));
         }
         let counts = acceptance.sought != Sought::Stop && transcript.confidence >= confidence_min;
         let grounds = self.grounds(cx, activity, origin);
-        let next = match self.request_in(grounds, named, &text).filter(|_| counts).map(String::from) {
+        let next = match self.request_in(grounds, wake, &text).filter(|_| counts).map(String::from) {
             Some(request) => {
                 let awaited = pass.awaited.saturating_add(1);
                 let pending = self.pending(cx, started_us);
                 cx.push(Output::MatchCommand { utterance, revision: awaited, text: request, pending });
                 Next::Wait(SecondPass { awaited, stage: Stage::MatchingSecond { text, acceptance } })
             }
-            None => reject(cx, (utterance, pass.awaited), named, acceptance),
+            None => reject(cx, (utterance, pass.awaited), wake, acceptance),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -279,9 +279,9 @@ impl Floor {
         activity: &Activity,
         (utterance, revision): (u32, u16),
     ) -> Option<Event> {
-        let Taken { pass, named, .. } = self.take_pass(utterance, revision)?;
+        let Taken { pass, wake, .. } = self.take_pass(utterance, revision)?;
         let next = match pass.stage {
-            Stage::Decoding { acceptance, .. } => reject(cx, (utterance, pass.awaited), named, acceptance),
+            Stage::Decoding { acceptance, .. } => reject(cx, (utterance, pass.awaited), wake, acceptance),
             Stage::MatchingFirst { .. } | Stage::Due { .. } | Stage::MatchingSecond { .. } => Next::Wait(pass),
         };
         self.follow(cx, activity, utterance, next)
@@ -302,13 +302,13 @@ impl Floor {
         let awaited = |pass: &mut SecondPass| pass.awaited == revision;
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             let pass = closed.second_pass.take_if(awaited)?;
-            let (origin, named, started_us) = (closed.origin, closed.named, closed.started_us);
-            return Some(Taken { pass, origin, named, started_us, interrupts: closed.is_interrupting() });
+            let (origin, wake, started_us) = (closed.origin, closed.wake, closed.started_us);
+            return Some(Taken { pass, origin, wake, started_us, interrupts: closed.is_interrupting() });
         }
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         let pass = open.speculative.as_mut()?.second_pass.take_if(awaited)?;
-        let (origin, named, started_us) = (open.origin, open.named, open.started_us);
-        Some(Taken { pass, origin, named, started_us, interrupts: open.is_interrupting() })
+        let (origin, wake, started_us) = (open.origin, open.wake, open.started_us);
+        Some(Taken { pass, origin, wake, started_us, interrupts: open.is_interrupting() })
     }
 
     /// How well the text of an utterance matches a command, as far as is known.
@@ -355,18 +355,18 @@ impl Floor {
 }
 
 /// Requests another decode of the audio. The first text contains a request, or may, so that it is addressed.
-fn decode(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, named: Named) {
-    let (meant, from_us) = (Addressing::Addressed, named.decoded_from_us());
+fn decode(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, wake: WakeEvidence) {
+    let (meant, from_us) = (Addressing::Addressed, wake.decoded_from_us());
     cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us });
 }
 
 /// Rejects a second text: the first model decodes the audio, unless it already did; then the first text counts.
-fn reject(cx: &mut Context, (utterance, awaited): (u32, u16), named: Named, acceptance: Acceptance) -> Next {
+fn reject(cx: &mut Context, (utterance, awaited): (u32, u16), wake: WakeEvidence, acceptance: Acceptance) -> Next {
     if !acceptance.third_pass {
         return Next::Accept(None);
     }
     let awaited = awaited.saturating_add(1);
-    decode(cx, (utterance, awaited), TranscriptKind::ThirdPass, named);
+    decode(cx, (utterance, awaited), TranscriptKind::ThirdPass, wake);
     let acceptance = Acceptance { third_pass: false, ..acceptance };
     Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min: 0.0, acceptance } })
 }

@@ -30,7 +30,7 @@ impl Floor {
     /// The talk button went down. Speech that has just begun belongs to what it is held for; older speech ends here.
     pub(crate) fn hold(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let grounds = self.grounds_now(cx.now_us());
-        let is_talk = |open: &&mut Open| open.origin.grounds == Grounds::None && !open.named.is_likely();
+        let is_talk = |open: &&mut Open| open.origin.grounds == Grounds::None && !open.wake.is_likely();
         let mut event = None;
         self.before_hold = None;
         if let Some(open) = self.open.as_mut().filter(|_| grounds != Grounds::None).filter(is_talk) {

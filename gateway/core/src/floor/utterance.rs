@@ -6,11 +6,11 @@ use super::{
     caption::Caption,
     confidence::Confidence,
     echo::Echo,
-    named::Named,
     origin::{Grounds, Origin},
     pace::Pace,
     partials::Partials,
     second_pass::SecondPass,
+    wake_evidence::WakeEvidence,
 };
 use crate::{
     context::Context,
@@ -63,7 +63,7 @@ pub(super) struct Open {
     pub(super) pauses: Pace,
     /// Whether it made the assistant stop speaking.
     pub(super) interrupted: Interruption,
-    pub(super) named: Named,
+    pub(super) wake: WakeEvidence,
     /// Whether its voice is that of the assistant, though the device claims to cancel its echo.
     pub(super) echo: Echo,
     /// Whether somebody else was heard in it since.
@@ -117,7 +117,7 @@ pub(super) struct Closed {
     pub(super) began_us: u64,
     pub(super) origin: Origin,
     pub(super) interrupted: Interruption,
-    pub(super) named: Named,
+    pub(super) wake: WakeEvidence,
     /// Number of captions sent for it.
     pub(super) captions: u16,
     pub(super) awaited: u16,
@@ -176,7 +176,7 @@ impl Open {
             silence: None,
             pauses: Pace::default(),
             interrupted: Interruption::None,
-            named: Named::default(),
+            wake: WakeEvidence::default(),
             echo: Echo::default(),
             has_others: false,
             unaddressed: false,
@@ -220,7 +220,7 @@ impl Open {
 
     /// Whether it is meant for the assistant, as far as is known.
     pub(super) fn meant(&self, cx: &Context) -> Addressing {
-        match self.origin.meant(cx, self.named.is_likely() || self.is_interrupting()) {
+        match self.origin.meant(cx, self.wake.is_likely() || self.is_interrupting()) {
             Addressing::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Addressing::Overheard,
             meant => meant,
         }

@@ -1,4 +1,4 @@
-//! Utterances that have ended and wait for their texts.
+//! Pending transcripts: utterances that have ended and wait for their texts.
 //!
 //! A text is waited for as long as its decode may begin soon, and longer once it has begun: on a slow machine a late answer is
 //! better than none, while in a queue of many the late ones give way to those that can still be answered in time.
@@ -84,5 +84,5 @@ pub(super) fn deadline_us(cx: &Context, begun: bool) -> u64 {
 /// No text comes of the utterance.
 pub(super) fn lost(cx: &mut Context, closed: &Closed) -> Event {
     caption::last(cx, (closed.id, closed.captions), false, "");
-    closed.origin.lost(closed.is_interrupting() || closed.named.in_text)
+    closed.origin.lost(closed.is_interrupting() || closed.wake.in_text)
 }

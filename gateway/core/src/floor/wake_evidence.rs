@@ -1,4 +1,4 @@
-//! Whether an utterance has a wake phrase: in its text, or in its sound.
+//! Wake evidence: whether an utterance has a wake phrase, in its text or in its sound.
 
 use crate::{
     context::Context,
@@ -7,7 +7,7 @@ use crate::{
 
 /// Whether an utterance has a wake phrase, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct WakeEvidence {
     /// Whether a text of it had one.
     pub(super) in_text: bool,
     pub(super) in_sound: InSound,
@@ -25,7 +25,7 @@ pub(super) enum InSound {
     From(u64),
 }
 
-impl Named {
+impl WakeEvidence {
     /// Whether one was heard, or read.
     pub(super) fn is_likely(&self) -> bool {
         self.in_text || self.in_sound != InSound::No

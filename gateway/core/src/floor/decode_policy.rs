@@ -1,4 +1,4 @@
-//! Which decodes of an utterance are worth their cost.
+//! The decode policy: which decodes of an utterance are worth their cost.
 //!
 //! A decode takes a tenth of a second of processor time or more, so partial transcripts would be most of the recogniser's
 //! work. They are therefore made only if something follows them: glasses or apps that show captions (see
@@ -8,9 +8,9 @@
 
 use super::{
     Activity, Floor,
-    named::InSound,
     origin::Grounds,
     utterance::{Interruption, Open},
+    wake_evidence::InSound,
 };
 use crate::{context::Context, timers::Timer};
 
@@ -32,11 +32,7 @@ impl Floor {
     pub(super) fn is_overheard(&self, cx: &Context, activity: &Activity, open: &Open) -> bool {
         lacks_wake_word(cx, open)
             && needs_wake_word(cx, open)
-            && !(open.named.in_text
-                || open.is_interrupting()
-                || activity.busy
-                || activity.asked
-                || self.is_followed(cx))
+            && !(open.wake.in_text || open.is_interrupting() || activity.busy || activity.asked || self.is_followed(cx))
     }
 
     /// Arms the timer for the next partial transcript of the open utterance, if anything needs one.
@@ -68,7 +64,7 @@ impl Floor {
             let caption_us = open.partials.due_us(interval_ms).max(cx.now_us());
             return Some(words_us.map_or(caption_us, |words_us| words_us.min(caption_us)));
         }
-        if words_us.is_some() || open.named.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
+        if words_us.is_some() || open.wake.in_text || !needs_wake_word(cx, open) || lacks_wake_word(cx, open) {
             return words_us;
         }
         let so_far_ms = cx.now_us().saturating_sub(open.started_us) / 1_000;
@@ -85,12 +81,12 @@ impl Floor {
 pub(super) fn is_translated(cx: &Context, open: &Open) -> bool {
     let is_expected = matches!(open.origin.grounds, Grounds::Called | Grounds::Asked);
     let is_own = open.origin.echo && !open.has_others;
-    cx.translating && !is_expected && !is_own && !open.named.is_likely()
+    cx.translating && !is_expected && !is_own && !open.wake.is_likely()
 }
 
 /// Whether an utterance is not decoded before a wake phrase was heard in it.
 pub(super) fn waits_for_sound(cx: &Context, open: &Open) -> bool {
-    cx.config.acoustic_wake && open.named.in_sound == InSound::No && !open.unaddressed
+    cx.config.acoustic_wake && open.wake.in_sound == InSound::No && !open.unaddressed
 }
 
 /// Whether an utterance has no wake phrase, as far as is known.
