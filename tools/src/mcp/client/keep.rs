@@ -11,7 +11,7 @@ use rmcp::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Downstream, News, Now, Offers, State,
+    Downstream, Now, Offers, ServerChange, State,
     call::McpRunner,
     convert,
     link::{self, CONNECT_MS_MAX, Link, REQUEST_MS_MAX, Running},
@@ -263,9 +263,9 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
         now.offers = offers.clone();
         now.link = Some(link.clone());
     });
-    for (changed, news) in [(prompts, News::Prompts), (resources, News::Resources)] {
+    for (changed, change) in [(prompts, ServerChange::Prompts), (resources, ServerChange::Resources)] {
         if changed {
-            drop(server.news.send(news));
+            drop(server.changes.send(change));
         }
     }
     if tools {

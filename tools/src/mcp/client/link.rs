@@ -88,7 +88,7 @@ where
         server: Arc::downgrade(server),
         routes: routes.clone(),
         changed: changed.clone(),
-        news: server.news.clone(),
+        changes: server.changes.clone(),
     };
     let lifecycle = if legacy {
         ClientLifecycleMode::Initialize

@@ -41,14 +41,14 @@ use crate::{registry::Registry, secret::Secrets};
 pub const SERVER_LINES: &str = "mcp_server_lines";
 
 /// Change notifications that are buffered for a slow reader; a reader that lags behind lists everything again.
-const NEWS_MAX: usize = 256;
+const CHANGES_MAX: usize = 256;
 
 /// How long closing all servers may take; a single one has eight seconds.
 const STOP_MS_MAX: u64 = 10_000;
 
 /// A change at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum ServerChange {
     /// Which prompts it has.
     Prompts,
     /// Its resources or templates.
@@ -124,7 +124,7 @@ pub(crate) struct Downstream {
     watched: Mutex<watch::Watched>,
     tracker: TaskTracker,
     stop: CancellationToken,
-    news: broadcast::Sender<News>,
+    changes: broadcast::Sender<ServerChange>,
     secrets: Secrets,
 }
 
@@ -143,7 +143,7 @@ impl Downstream {
         config: Server,
         tracker: TaskTracker,
         stop: CancellationToken,
-        news: broadcast::Sender<News>,
+        changes: broadcast::Sender<ServerChange>,
         secrets: Secrets,
     ) -> Self {
         let now = Now {
@@ -163,7 +163,7 @@ impl Downstream {
             watched: Mutex::default(),
             tracker,
             stop,
-            news,
+            changes,
             secrets,
         }
     }
@@ -204,7 +204,7 @@ impl Downstream {
 pub struct Pool {
     servers: BTreeMap<String, Arc<Downstream>>,
     prefixes: Prefixes,
-    news: broadcast::Sender<News>,
+    changes: broadcast::Sender<ServerChange>,
     stop: CancellationToken,
     tracker: TaskTracker,
 }
@@ -213,17 +213,17 @@ impl Pool {
     /// Starts to maintain these servers and returns at once; their tools appear in the registry as the servers respond.
     /// `flatten` is exposed to MCP clients unrenamed.
     pub fn start(configs: Vec<Server>, flatten: Option<String>, registry: &Arc<Registry>) -> Arc<Self> {
-        let (news, _) = broadcast::channel(NEWS_MAX);
+        let (changes, _) = broadcast::channel(CHANGES_MAX);
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let names = configs.iter().map(|config| config.name.clone()).collect();
         let mut servers = BTreeMap::new();
         for config in configs {
             let secrets = registry.secrets().clone();
-            let server = Arc::new(Downstream::new(config, tracker.clone(), stop.clone(), news.clone(), secrets));
+            let server = Arc::new(Downstream::new(config, tracker.clone(), stop.clone(), changes.clone(), secrets));
             servers.insert(server.config.name.clone(), server.clone());
             tracker.spawn(keep::keep(server, registry.clone()));
         }
-        Arc::new(Self { servers, prefixes: Prefixes::new(names, flatten), news, stop, tracker })
+        Arc::new(Self { servers, prefixes: Prefixes::new(names, flatten), changes, stop, tracker })
     }
 
     /// Name and state of each server, in order of name.
@@ -273,8 +273,8 @@ impl Pool {
         self.servers.get(name)
     }
 
-    pub(crate) fn news(&self) -> broadcast::Receiver<News> {
-        self.news.subscribe()
+    pub(crate) fn changes(&self) -> broadcast::Receiver<ServerChange> {
+        self.changes.subscribe()
     }
 }
 

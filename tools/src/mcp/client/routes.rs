@@ -16,7 +16,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
 
-use super::{Downstream, News, OnBehalf, lock};
+use super::{Downstream, OnBehalf, ServerChange, lock};
 
 /// A call that waits for its answer.
 struct Active {
@@ -76,7 +76,7 @@ pub(super) struct Handler {
     pub(super) server: Weak<Downstream>,
     pub(super) routes: Arc<Routes>,
     pub(super) changed: Arc<Changed>,
-    pub(super) news: broadcast::Sender<News>,
+    pub(super) changes: broadcast::Sender<ServerChange>,
 }
 
 impl Handler {
@@ -164,7 +164,7 @@ impl ClientHandler for Handler {
     ) {
         // There are no listeners.
         if let Some(server) = self.server.upgrade() {
-            drop(self.news.send(News::Updated { server: server.config.name.clone(), uri: params.uri }));
+            drop(self.changes.send(ServerChange::Updated { server: server.config.name.clone(), uri: params.uri }));
         }
     }
 

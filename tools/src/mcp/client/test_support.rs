@@ -16,8 +16,8 @@ use crate::{mcp::config, secret::Secrets};
 pub(super) fn downstream() -> Arc<Downstream> {
     let file = json!({ "mcpServers": { "notes": { "url": "http://127.0.0.1:9" } } }).to_string();
     let config = config::check_file(&file, &|_| None).unwrap().remove(0);
-    let (tracker, news) = (TaskTracker::new(), broadcast::channel(8).0);
-    Arc::new(Downstream::new(config, tracker, CancellationToken::new(), news, Secrets::default()))
+    let (tracker, changes) = (TaskTracker::new(), broadcast::channel(8).0);
+    Arc::new(Downstream::new(config, tracker, CancellationToken::new(), changes, Secrets::default()))
 }
 
 /// Connects it with whatever serves the other end.

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    Downstream, News,
+    Downstream, ServerChange,
     link::{Link, REQUEST_MS_MAX},
     lock,
 };
@@ -108,7 +108,8 @@ async fn listen(server: &Downstream, link: &Link, uri: &str, watchers: &Sender<b
         tokio::select! {
             next = subscription.next() => match next {
                 Ok(Some(_)) => {
-                    drop(server.news.send(News::Updated { server: server.config.name.clone(), uri: uri.to_owned() }));
+                    let updated = ServerChange::Updated { server: server.config.name.clone(), uri: uri.to_owned() };
+                    drop(server.changes.send(updated));
                 }
                 Ok(None) | Err(_) => return watchers.closed().await,
             },

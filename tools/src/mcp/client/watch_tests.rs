@@ -206,11 +206,11 @@ async fn a_modern_server_is_listened_to_until_nobody_watches() {
     let (server, mut fixture) = (downstream(), Fixture::new(0));
     fixture.is_modern = true;
     let _running = connect(&server, &fixture).await;
-    let mut news = server.news.subscribe();
+    let mut changes = server.changes.subscribe();
     let watch = server.watch(URI).unwrap();
     watch.clone().asked().await;
-    let updated = News::Updated { server: "notes".to_owned(), uri: URI.to_owned() };
-    assert_eq!(news.recv().await, Ok(updated));
+    let updated = ServerChange::Updated { server: "notes".to_owned(), uri: URI.to_owned() };
+    assert_eq!(changes.recv().await, Ok(updated));
     drop(watch);
     fixture.has_seen("cancelled", 1).await;
     nothing_watched(&server).await;

@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::Hub;
-use crate::mcp::client::{News, Watch};
+use crate::mcp::client::{ServerChange, Watch};
 
 /// Resources that a session watches, by server and the server's own URI.
 pub(super) type Watched = Mutex<BTreeMap<(String, String), Watch>>;
@@ -30,22 +30,22 @@ enum Change {
 /// All changes from now on.
 pub(super) struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
-    news: tokio::sync::broadcast::Receiver<News>,
+    servers: tokio::sync::broadcast::Receiver<ServerChange>,
 }
 
 impl Changes {
     pub(super) fn of(hub: &Hub) -> Self {
-        Self { tools: hub.executor.registry().changes(), news: hub.pool.news() }
+        Self { tools: hub.executor.registry().changes(), servers: hub.pool.changes() }
     }
 
     async fn next(&mut self) -> Option<Change> {
         tokio::select! {
             changed = self.tools.changed() => changed.ok().map(|()| Change::Tools),
-            news = self.news.recv() => match news {
-                Ok(News::Prompts) => Some(Change::Prompts),
+            change = self.servers.recv() => match change {
+                Ok(ServerChange::Prompts) => Some(Change::Prompts),
                 // A receiver that lagged behind assumes changed resources, since these are the frequent changes.
-                Ok(News::Resources) | Err(RecvError::Lagged(_)) => Some(Change::Resources),
-                Ok(News::Updated { server, uri }) => Some(Change::Updated(server, uri)),
+                Ok(ServerChange::Resources) | Err(RecvError::Lagged(_)) => Some(Change::Resources),
+                Ok(ServerChange::Updated { server, uri }) => Some(Change::Updated(server, uri)),
                 Err(RecvError::Closed) => None,
             },
         }
