@@ -8,8 +8,8 @@
 mod container;
 mod left_out;
 mod manifest;
+mod recovery;
 mod restore;
-mod settle;
 mod snapshot;
 
 use std::{
@@ -26,8 +26,8 @@ pub(crate) use container::{PASSPHRASE_BYTES_MAX, Passphrase};
 pub(crate) use left_out::LeftOut;
 pub(crate) use manifest::Manifest;
 use manifest::gone;
+pub(crate) use recovery::{discard, discard_left, ensure_restore_complete, recover};
 pub(crate) use restore::{Restored, restore};
-pub(crate) use settle::{discard, discard_left, settle, unsettled};
 pub(crate) use snapshot::{Backups, Closed};
 
 /// Files of a snapshot: the photos of 64 users are 32,000, and their programs' files half as many.
@@ -78,8 +78,8 @@ pub(crate) fn write(
     passphrase: &Passphrase,
     (device_keys, left_out): (bool, LeftOut),
 ) -> Result<Manifest> {
-    let stage = settle::folder(data_dir);
-    let snapshot = settle::open(&stage).with_context(|| gone(settle::STAGE))?;
+    let stage = recovery::folder(data_dir);
+    let snapshot = recovery::open(&stage).with_context(|| gone(recovery::STAGE))?;
     let manifest = Manifest::of(&stage, device_keys, left_out)?;
     if let Some(folder) = file.parent() {
         check_room(folder, manifest.bytes()).context("there is no room for the backup")?;
@@ -89,7 +89,7 @@ pub(crate) fn write(
     let part = Path::new(&part);
     let written = write_part(&stage, part, &manifest, passphrase).and_then(|()| {
         // Removed meanwhile, it would have had some of its files only when the manifest was made, or none.
-        ensure!(settle::is_at(&snapshot, &stage).is_ok_and(|is| is), gone(settle::STAGE));
+        ensure!(recovery::is_at(&snapshot, &stage).is_ok_and(|is| is), gone(recovery::STAGE));
         if file.exists() {
             bail!("{} is there now; a file that is there is not written over", file.display());
         }

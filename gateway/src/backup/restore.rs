@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::{
     DEVICE_KEYS, Manifest, Passphrase, check_room, container,
     manifest::Entry,
-    settle::{FINISHED, UNFINISHED, finish},
+    recovery::{FINISHED, UNFINISHED, finish},
     snapshot,
 };
 use crate::{

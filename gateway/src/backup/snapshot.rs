@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::{
     DEPTH_MAX, DEVICE_KEYS, FILES_MAX, STORE_FILE, check_room, is_path_text,
     left_out::{LeftOut, Omission, Why},
-    settle::{FINISHED, IN_USE, STAGE, Stage, UNFINISHED, discard_left, folder, settle},
+    recovery::{FINISHED, IN_USE, STAGE, Stage, UNFINISHED, discard_left, folder, recover},
 };
 use crate::{
     private::{FolderLock, give_to_owner, make_folder},
@@ -111,7 +111,7 @@ impl Closed {
         let store = data_dir.join("store");
         ensure!(!Store::is_empty(&store), "there is nothing to back up in {}", data_dir.display());
         let Some(lock) = FolderLock::try_take(data_dir, "backup")? else { return Ok(None) };
-        settle(data_dir)?;
+        recover(data_dir)?;
         let stage = begun(data_dir)?;
         let copy = stage.path();
         make_stage(data_dir, &copy.join("store"))?;

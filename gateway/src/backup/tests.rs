@@ -351,11 +351,11 @@ async fn what_was_interrupted_is_completed_or_told() {
     place.back_up("one", true).unwrap();
     // A backup: its snapshot is removed.
     fs::create_dir(place.at("data/backing-up")).unwrap();
-    settle(&place.at("data")).unwrap();
+    recover(&place.at("data")).unwrap();
     assert!(!place.at("data/backing-up").exists());
     // A restore that had not everything: no gateway starts on it, and the next restore begins anew.
     fs::create_dir_all(place.at("new/restoring/photos")).unwrap();
-    let error = settle(&place.at("new")).unwrap_err().to_string();
+    let error = recover(&place.at("new")).unwrap_err().to_string();
     assert!(error.contains("run `lorgnette restore` once more"), "{error}");
     place.restore("one", "new", true).unwrap();
     assert!(!place.at("new/restoring").exists());
@@ -364,7 +364,7 @@ async fn what_was_interrupted_is_completed_or_told() {
     for name in ["photos", "store"] {
         fs::rename(place.at("new").join(name), place.at("new/restored").join(name)).unwrap();
     }
-    settle(&place.at("new")).unwrap();
+    recover(&place.at("new")).unwrap();
     assert!(place.at("new/photos/ann/1.jpg").exists() && place.at("new/store/data.mdb").exists());
     assert!(!place.at("new/restored").exists());
 }
@@ -375,7 +375,7 @@ async fn a_gateway_starts_while_a_backup_of_its_folder_is_written() {
     let data = place.at("data");
     let closed = place.snapshot(true).unwrap();
     let gateway = FolderLock::take(&data, GATEWAY).expect("the folder is free");
-    settle(&data).unwrap();
+    recover(&data).unwrap();
     assert!(data.join("backing-up/store/data.mdb").exists(), "the snapshot is in use");
     drop(gateway);
     let second = place.snapshot(true).err().unwrap().to_string();
@@ -408,15 +408,16 @@ async fn a_snapshot_that_changes_is_no_backup() {
     let place = Place::new().await;
     let data = place.at("data");
     let closed = place.snapshot(true).unwrap();
-    let manifest = Manifest::of(&settle::folder(&data), true, closed.left_out.clone()).unwrap();
+    let manifest = Manifest::of(&recovery::folder(&data), true, closed.left_out.clone()).unwrap();
     fs::write(data.join("backing-up/gateway.key"), "another").unwrap();
     let part = place.at("part");
-    let out = container::write(&settle::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase()).unwrap();
+    let out =
+        container::write(&recovery::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase()).unwrap();
     drop(out);
     let error = format!("{:#}", verify(&part, &passphrase()).unwrap_err());
     assert!(error.contains("gateway.key has another checksum"), "{error}");
     fs::remove_file(data.join("backing-up/photos/ann/1.jpg")).unwrap();
-    let error = container::write(&settle::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase());
+    let error = container::write(&recovery::folder(&data), &manifest, File::create(&part).unwrap(), &passphrase());
     let error = format!("{:#}", error.unwrap_err());
     assert!(error.contains("make the backup once more"), "{error}");
     drop(closed);

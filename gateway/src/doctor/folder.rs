@@ -48,7 +48,7 @@ pub(super) fn examine(config: &Config, used_by: &Use, findings: &mut Findings) {
     }
     usage(folder, used_by, findings);
     rights(folder, findings);
-    if let Err(error) = backup::unsettled(folder) {
+    if let Err(error) = backup::ensure_restore_complete(folder) {
         findings.fault("restore", format!("{error:#}"), "run `lorgnette restore FILE` once more");
     }
     keys(folder, findings);

@@ -53,7 +53,7 @@ impl Data {
         make_folder(folder).with_context(|| format!("making the data folder {}; set `data_dir`", folder.display()))?;
         let lock = locked(folder, wait).await?;
         repair(folder);
-        backup::settle(folder)?;
+        backup::recover(folder)?;
         let control_socket = control::server::bind(folder)?;
         let is_known = GatewayKey::is_in(folder);
         let key = GatewayKey::load_or_make(folder)?;

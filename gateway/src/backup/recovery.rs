@@ -1,4 +1,5 @@
-//! The folders of a backup and of a restore under way in a data folder, and what becomes of those that were interrupted.
+//! Recovery: the folders of a backup and of a restore under way in a data folder, and what becomes of those that were
+//! interrupted.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -118,21 +119,21 @@ pub(crate) fn discard_left(data_dir: &Path) -> Result<bool> {
 ///
 /// # Errors
 /// A restore was interrupted before everything was there, or something cannot be moved.
-pub(crate) fn settle(data_dir: &Path) -> Result<()> {
+pub(crate) fn recover(data_dir: &Path) -> Result<()> {
     match discard_left(data_dir) {
         Ok(true) => {}
         Ok(false) => tracing::info!("a backup is being written of what was here before"),
         Err(error) => tracing::error!(error = format!("{error:#}"), "an interrupted backup is left; remove it"),
     }
-    unsettled(data_dir)?;
+    ensure_restore_complete(data_dir)?;
     finish(data_dir)
 }
 
-/// Whether a restore was interrupted before everything was there.
+/// That no restore was interrupted before everything was there.
 ///
 /// # Errors
-/// It was.
-pub(crate) fn unsettled(data_dir: &Path) -> Result<()> {
+/// One was.
+pub(crate) fn ensure_restore_complete(data_dir: &Path) -> Result<()> {
     let unfinished = data_dir.join(UNFINISHED);
     ensure!(
         !unfinished.exists(),
