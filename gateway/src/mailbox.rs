@@ -73,11 +73,11 @@ impl DeviceMessage {
 }
 
 /// Why a session is ended from outside, with a text for people.
-pub(crate) type Farewell = (GoodbyeReason, &'static str);
+pub(crate) type DismissReason = (GoodbyeReason, &'static str);
 
 /// Ends a session from outside, also one whose mailbox is full.
 #[derive(Clone, Default)]
-pub(crate) struct Ending(watch::Sender<Option<Farewell>>);
+pub(crate) struct Ending(watch::Sender<Option<DismissReason>>);
 
 impl Ending {
     /// Asks the session to end. The first reason counts.
@@ -90,7 +90,7 @@ impl Ending {
     }
 
     /// Waits until the session is asked to end. Cancel safe.
-    pub(crate) async fn asked(&self) -> Farewell {
+    pub(crate) async fn asked(&self) -> DismissReason {
         let mut changes = self.0.subscribe();
         loop {
             if let Some(asked) = *changes.borrow_and_update() {

@@ -246,9 +246,9 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::mailbox::Farewell;
+    use crate::mailbox::DismissReason;
 
-    fn asked(ending: &Ending) -> Option<Farewell> {
+    fn asked(ending: &Ending) -> Option<DismissReason> {
         futures_util::FutureExt::now_or_never(ending.asked())
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Arguments {
     log_json: bool,
     /// Open only these listeners, of those that the configuration allows.
     #[arg(long, value_delimiter = ',')]
-    only: Vec<WayIn>,
+    only: Vec<ListenerKind>,
     /// Replace the gateway that this one is started by (`lorgnette upgrade`).
     #[arg(long, hide = true)]
     take_over: bool,
@@ -54,7 +54,7 @@ pub(super) struct Arguments {
 
 /// A listener. The control socket, which `lorgnette mcp` uses, is always open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum WayIn {
+enum ListenerKind {
     /// Glasses over WebSocket.
     Websocket,
     /// Glasses over QUIC.
@@ -72,13 +72,13 @@ impl Arguments {
         if self.only.is_empty() {
             return config;
         }
-        let wanted = |way| self.only.contains(&way);
+        let wanted = |kind| self.only.contains(&kind);
         let mut config = config;
-        config.listen.websocket &= wanted(WayIn::Websocket);
-        config.listen.quic = config.listen.quic.filter(|_| wanted(WayIn::Quic));
-        config.listen.try_page &= wanted(WayIn::Page);
-        config.listen.console &= wanted(WayIn::Console);
-        config.mcp.http &= wanted(WayIn::Mcp);
+        config.listen.websocket &= wanted(ListenerKind::Websocket);
+        config.listen.quic = config.listen.quic.filter(|_| wanted(ListenerKind::Quic));
+        config.listen.try_page &= wanted(ListenerKind::Page);
+        config.listen.console &= wanted(ListenerKind::Console);
+        config.mcp.http &= wanted(ListenerKind::Mcp);
         config
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clock,
-    mailbox::{DeviceMessage, Farewell},
+    mailbox::{DeviceMessage, DismissReason},
     runtime::drive::{Shell, drive, settle},
     speech::ear::Ear,
     transport::{Link, LinkError, Receiver, places::Place},
@@ -191,7 +191,7 @@ enum Event {
     /// The device has come back on another connection.
     Claimed(Claim),
     /// The gateway or its operator ends it.
-    Dismissed(Farewell),
+    Dismissed(DismissReason),
     /// All data of the user is being erased.
     Erasing,
     /// Other firmware may have to be offered.
@@ -214,7 +214,7 @@ impl Shell for Running<'_> {
     async fn next_event(&mut self) -> Event {
         tokio::select! {
             biased;
-            farewell = self.session.ending.asked() => Event::Dismissed(farewell),
+            reason = self.session.ending.asked() => Event::Dismissed(reason),
             message = self.session.messages.recv() => Event::Message(message),
             // A session that was too busy for the goodbye ends here.
             () = self.session.user.lease.ended() => Event::Erasing,
@@ -230,7 +230,7 @@ impl Shell for Running<'_> {
         match event {
             Event::Message(Some(message)) => session.handle_message(message),
             Event::Message(None) => {}
-            Event::Dismissed(farewell) => session.dismissed(farewell),
+            Event::Dismissed(reason) => session.dismissed(reason),
             Event::Erasing => session.close(GoodbyeReason::ShuttingDown, ERASING.to_owned()),
             Event::Claimed(claim) if session.grants(&claim) => session.end(End::Claimed(claim)),
             // The claimant opens a new session, which replaces this one.

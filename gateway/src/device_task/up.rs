@@ -20,7 +20,7 @@ use super::{
     restart::ReportedWake,
     session::{End, Session},
 };
-use crate::{clock, mailbox::Farewell, text::crop};
+use crate::{clock, mailbox::DismissReason, text::crop};
 
 /// Packets of sound in a row that cannot be decoded, at which the session ends: no link does that, and each costs as much
 /// as one that can.
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Ends the session at the request of the gateway or its operator.
-    pub(super) fn dismissed(&mut self, (reason, text): Farewell) {
+    pub(super) fn dismissed(&mut self, (reason, text): DismissReason) {
         if reason == GoodbyeReason::ShuttingDown {
             self.stored.freeze();
             self.input(Input::Shutdown);

@@ -10,9 +10,9 @@ use tools::{
 
 /// The state of a gateway that is being started; it is known once [`set`](Self::set) was called.
 #[derive(Default)]
-pub(crate) struct LateSystem(OnceLock<Box<dyn System>>);
+pub(crate) struct DeferredSystem(OnceLock<Box<dyn System>>);
 
-impl LateSystem {
+impl DeferredSystem {
     /// From now on it is known. Only the first call counts.
     pub(crate) fn set(&self, system: impl System + 'static) {
         let _known = self.0.set(Box::new(system));
@@ -20,7 +20,7 @@ impl LateSystem {
 }
 
 #[async_trait]
-impl System for LateSystem {
+impl System for DeferredSystem {
     async fn state(&self) -> Result<SystemState, PortError> {
         match self.0.get() {
             Some(system) => system.state().await,

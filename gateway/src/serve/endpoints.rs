@@ -16,7 +16,7 @@ use crate::{
     http::{About, Endpoints, Metrics, TryLink, TryPage},
     identity::operators::Operators,
     models::settings::Model,
-    ports::system::LateSystem,
+    ports::system::DeferredSystem,
     speech::elsewhere::settings::{Order, Other},
 };
 
@@ -80,7 +80,7 @@ pub(super) fn started(
 pub(super) fn endpoints(
     config: &Config,
     try_page: Option<TryPage>,
-    (admin, system): (&Arc<Admin>, &Arc<LateSystem>),
+    (admin, system): (&Arc<Admin>, &Arc<DeferredSystem>),
 ) -> Endpoints {
     let services = &admin.services;
     let apps_host = config.apps.url.as_deref().and_then(|url| url.parse::<Uri>().ok()?.host().map(str::to_owned));

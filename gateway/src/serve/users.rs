@@ -28,7 +28,7 @@ use crate::{
     models::chain::ModelChain,
     ports::{
         graph::StoredGraph, logs::StoredLogs, models::OwnModels, records::StoredLedger, stores::SystemClock,
-        system::LateSystem,
+        system::DeferredSystem,
     },
     roster::Roster,
     runtime::compute::Compute,
@@ -64,7 +64,7 @@ pub(super) struct UserServices {
     /// Durations.
     pub(super) histograms: Arc<Histograms>,
     /// The state of the gateway, once it is known.
-    pub(super) system: Arc<LateSystem>,
+    pub(super) system: Arc<DeferredSystem>,
     pub(super) skills: Arc<SkillStore>,
 }
 
@@ -88,7 +88,7 @@ impl UserServices {
         let library = |policy| library(policy, store, &workspaces, &secrets);
         let modules = Arc::default();
         let engine = engine(config, library, &modules)?;
-        let system = Arc::<LateSystem>::default();
+        let system = Arc::<DeferredSystem>::default();
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let inspection = Inspection {
             logs: Arc::new(StoredLogs { logs: logs.clone(), store: store.clone() }),
