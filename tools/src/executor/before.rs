@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Question, ToolResult};
 use tokio::time::timeout;
 
-use super::{Executor, arguments_hash, steps::Passing};
+use super::{Executor, arguments_hash, steps::CallInProgress};
 use crate::{
     call::CallContext,
     consent::{self, cancelled},
@@ -21,8 +21,8 @@ use crate::{
 
 impl Executor {
     /// Asks the wearer. The program that makes the call has as much more time.
-    pub(super) async fn ask(&self, passing: &Passing, tool: &Registered) -> Decision {
-        let Passing { context, call, program, .. } = passing;
+    pub(super) async fn ask(&self, in_progress: &CallInProgress, tool: &Registered) -> Decision {
+        let CallInProgress { context, call, program, .. } = in_progress;
         let _suspended = program.as_ref().map(|program| program.suspend());
         let mut request = ConsentRequest {
             user: context.user.clone(),
@@ -30,7 +30,7 @@ impl Executor {
             turn: context.turn,
             call_id: call.id.clone(),
             tool: tool.spec.name.clone(),
-            question: self.question(passing, tool).await,
+            question: self.question(in_progress, tool).await,
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
             program: program.as_ref().map(|program| program.id().to_owned()),
@@ -62,8 +62,8 @@ impl Executor {
 
     /// The question in the words of the tool's source, if it finds any in time, and otherwise of the definition or the
     /// gateway. A call is never made without a question because there are no words.
-    async fn question(&self, passing: &Passing, tool: &Registered) -> Question {
-        let Passing { context, call, called_wall_ms, .. } = passing;
+    async fn question(&self, in_progress: &CallInProgress, tool: &Registered) -> Question {
+        let CallInProgress { context, call, called_wall_ms, .. } = in_progress;
         let local_name = tool.local_name.as_str();
         let asking = Asking { context, call, local_name, called_wall_ms: *called_wall_ms, ports: &self.ports };
         let asking = AssertUnwindSafe(async { tool.runner.words(&asking).await });

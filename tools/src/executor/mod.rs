@@ -19,7 +19,7 @@ use futures_util::FutureExt;
 use gateway_core::vocab::{Attachment, ClientClass, ErrorCode, ToolCall, ToolResult};
 use tokio_util::task::TaskTracker;
 
-use self::{program::Program, steps::Passing};
+use self::{program::Program, steps::CallInProgress};
 use crate::{
     call::CallContext,
     consent,
@@ -233,8 +233,8 @@ impl Executor {
         let is_nested = origin.program.is_some();
         let key = origin.again.map(|(key, _)| key);
         let program = origin.program.map(|(program, _)| program);
-        let passing = Passing { context, offered, call, program, called_wall_ms: began.wall_ms, key };
-        let deciding = AssertUnwindSafe(self.decide(passing, tool.as_deref(), &mut facts));
+        let in_progress = CallInProgress { context, offered, call, program, called_wall_ms: began.wall_ms, key };
+        let deciding = AssertUnwindSafe(self.decide(in_progress, tool.as_deref(), &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return (erased(), facts) };
         let result = decided.unwrap_or_else(|_panic| {
             tracing::error!("a part of the executor panicked");

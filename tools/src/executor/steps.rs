@@ -30,8 +30,8 @@ use crate::{
     source::Source,
 };
 
-/// A call on its way.
-pub(super) struct Passing {
+/// A call on its way from its name to its result.
+pub(super) struct CallInProgress {
     pub(super) context: CallContext,
     pub(super) offered: Arc<Snapshot>,
     pub(super) call: ToolCall,
@@ -46,17 +46,22 @@ pub(super) struct Passing {
 type Refused = Box<ToolResult>;
 
 impl Executor {
-    pub(super) async fn decide(&self, passing: Passing, tool: Option<&Registered>, facts: &mut Facts) -> ToolResult {
+    pub(super) async fn decide(
+        &self,
+        in_progress: CallInProgress,
+        tool: Option<&Registered>,
+        facts: &mut Facts,
+    ) -> ToolResult {
         let Some(tool) = tool else {
-            let name = reply::cut(&passing.call.name, NAME_BYTES_MAX);
+            let name = reply::cut(&in_progress.call.name, NAME_BYTES_MAX);
             let message = format!("No tool named '{name}' is offered.");
             return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
         };
-        if let Err(refused) = self.check(&passing, tool, facts) {
+        if let Err(refused) = self.check(&in_progress, tool, facts) {
             return *refused;
         }
-        let Some((journal, intent)) = self.intent(&passing, tool) else {
-            return self.ask_and_run(passing, tool, None, facts).await;
+        let Some((journal, intent)) = self.intent(&in_progress, tool) else {
+            return self.ask_and_run(in_progress, tool, None, facts).await;
         };
         // The same call may be running now, or may have run before.
         let place = match self.running.enter(&intent) {
@@ -64,7 +69,7 @@ impl Executor {
             Entry::Same(other) => return journal::wait(other).await,
         };
         let result = match journal.recall(&intent) {
-            Ok(None) => self.ask_and_run(passing, tool, Some((journal, &intent)), facts).await,
+            Ok(None) => self.ask_and_run(in_progress, tool, Some((journal, &intent)), facts).await,
             Ok(Some(Past::Done(result))) => *result,
             Ok(Some(Past::Unknown)) if tool.is_program() => match journal.made_by(&intent) {
                 Ok(calls) => outcomes::recalled(calls),
@@ -78,8 +83,8 @@ impl Executor {
     }
 
     /// Whether this client may make the call.
-    fn check(&self, passing: &Passing, tool: &Registered, facts: &mut Facts) -> Result<(), Refused> {
-        let Passing { context, call, program, .. } = passing;
+    fn check(&self, in_progress: &CallInProgress, tool: &Registered, facts: &mut Facts) -> Result<(), Refused> {
+        let CallInProgress { context, call, program, .. } = in_progress;
         let refuse = |message: &str| Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
         if !permissions::is_for(&tool.spec, context.client) {
             return refuse("This tool is not for this kind of client.");
@@ -104,8 +109,8 @@ impl Executor {
 
     /// Whether the call may still be made, after other calls have run and, if it was so, the wearer was `asked`: about the tool as
     /// it was.
-    fn check_again(&self, passing: &Passing, tool: &Registered, asked: bool) -> Result<(), Refused> {
-        let CallContext { user, device, .. } = &passing.context;
+    fn check_again(&self, in_progress: &CallInProgress, tool: &Registered, asked: bool) -> Result<(), Refused> {
+        let CallContext { user, device, .. } = &in_progress.context;
         if permissions::is_denied(&self.switches.denied(user), &tool.spec.name) {
             return Err(switched_off());
         }
@@ -120,8 +125,8 @@ impl Executor {
     }
 
     /// The intent to record before the call.
-    fn intent(&self, passing: &Passing, tool: &Registered) -> Option<(&dyn Journal, Intent)> {
-        let Passing { context, call, program, key, .. } = passing;
+    fn intent(&self, in_progress: &CallInProgress, tool: &Registered) -> Option<(&dyn Journal, Intent)> {
+        let CallInProgress { context, call, program, key, .. } = in_progress;
         let flags = tool.spec.flags;
         let journal = self.journal.as_deref().filter(|_| !flags.read_only || flags.requires_approval)?;
         let wall_ms = self.ports.clock.now().wall_ms;
@@ -140,7 +145,7 @@ impl Executor {
             ])
         };
         let key = key.unwrap_or_else(own);
-        let run = tool.is_program().then(|| self.begun(passing, tool)).flatten();
+        let run = tool.is_program().then(|| self.begun(in_progress, tool)).flatten();
         let (user, tool) = (context.user.clone(), tool.spec.name.clone());
         let arguments = program.as_ref().map(|_| redacted(&self.secrets, &call.arguments, NESTED_ARGUMENTS_BYTES_MAX));
         let program = program.as_ref().and_then(|program| program.key());
@@ -149,8 +154,8 @@ impl Executor {
     }
 
     /// The beginning of the record of a program's run.
-    fn begun(&self, passing: &Passing, tool: &Registered) -> Option<Box<Run>> {
-        let Passing { context, call, called_wall_ms, .. } = passing;
+    fn begun(&self, in_progress: &CallInProgress, tool: &Registered) -> Option<Box<Run>> {
+        let CallInProgress { context, call, called_wall_ms, .. } = in_progress;
         let run = Run {
             wall_ms: *called_wall_ms,
             call: call.id.clone(),
@@ -164,16 +169,16 @@ impl Executor {
 
     async fn ask_and_run(
         &self,
-        passing: Passing,
+        in_progress: CallInProgress,
         tool: &Registered,
         intent: Option<(&dyn Journal, &Intent)>,
         facts: &mut Facts,
     ) -> ToolResult {
-        let cancel = passing.context.cancel.clone();
-        if let Err(early) = self.rates.check(&passing.context.user, tool) {
+        let cancel = in_progress.context.cancel.clone();
+        if let Err(early) = self.rates.check(&in_progress.context.user, tool) {
             return too_often(early);
         }
-        let question = match self.agree(&passing, tool, intent, facts).await {
+        let question = match self.agree(&in_progress, tool, intent, facts).await {
             Ok(question) => question,
             Err(refused) => return *refused,
         };
@@ -186,11 +191,11 @@ impl Executor {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return cancelled(),
-                slot = self.slot(&passing) => slot,
+                slot = self.slot(&in_progress) => slot,
             }
         };
         if (facts.asked || !tool.spec.flags.read_only)
-            && let Err(refused) = self.check_again(&passing, tool, facts.asked)
+            && let Err(refused) = self.check_again(&in_progress, tool, facts.asked)
         {
             return *refused;
         }
@@ -198,10 +203,10 @@ impl Executor {
         let span = tool
             .spec
             .timeout_ms
-            .map_or(passing.context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
+            .map_or(in_progress.context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
             .min(Duration::from_millis(CALL_MS_MAX));
         let deadline = if tool.is_program() { Deadline::suspendable(span) } else { Deadline::fixed(span) };
-        let activated = match self.activate(&passing.context, tool, &deadline).await {
+        let activated = match self.activate(&in_progress.context, tool, &deadline).await {
             Ok(activated) => activated,
             Err(refused) => return *refused,
         };
@@ -219,8 +224,8 @@ impl Executor {
             }
         }
         facts.begun = true;
-        self.tell(&passing, tool);
-        let mut result = self.run(passing, tool, (span, deadline), activated, key).await;
+        self.tell(&in_progress, tool);
+        let mut result = self.run(in_progress, tool, (span, deadline), activated, key).await;
         check_output(tool, &result);
         if let Some((journal, intent)) = intent {
             // The result that is stored for repetitions is limited and redacted like the one that is returned.
@@ -234,7 +239,7 @@ impl Executor {
     /// Asks the wearer if that is required; returns the record of the question.
     async fn agree<'a>(
         &self,
-        passing: &Passing,
+        in_progress: &CallInProgress,
         tool: &Registered,
         intent: Option<(&'a dyn Journal, &'a Intent)>,
         facts: &mut Facts,
@@ -245,10 +250,10 @@ impl Executor {
         facts.asked = true;
         let began_us = self.ports.clock.now().mono_us;
         // After a restart nobody asks again on behalf of a program: it is gone.
-        let question = intent
-            .filter(|_| passing.program.is_none())
-            .and_then(|(journal, intent)| OpenQuestion::record(journal, intent, &passing.context, tool, &passing.call));
-        let Decision { outcome, by, device } = self.ask(passing, tool).await;
+        let question = intent.filter(|_| in_progress.program.is_none()).and_then(|(journal, intent)| {
+            OpenQuestion::record(journal, intent, &in_progress.context, tool, &in_progress.call)
+        });
+        let Decision { outcome, by, device } = self.ask(in_progress, tool).await;
         let now = self.ports.clock.now();
         let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
         facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
@@ -259,22 +264,22 @@ impl Executor {
     }
 
     /// The place of a change among the others.
-    async fn slot(&self, passing: &Passing) -> Option<Slot> {
-        match &passing.program {
+    async fn slot(&self, in_progress: &CallInProgress) -> Option<Slot> {
+        match &in_progress.program {
             Some(program) => Some(program.order().wait_in_program().await),
-            None => self.order.wait(&passing.context).await,
+            None => self.order.wait(&in_progress.context).await,
         }
     }
 
     async fn run(
         &self,
-        passing: Passing,
+        in_progress: CallInProgress,
         tool: &Registered,
         (span, deadline): (Duration, Deadline),
         activated: bool,
         key: Option<journal::Key>,
     ) -> ToolResult {
-        let Passing { context, offered, call, program, called_wall_ms, .. } = passing;
+        let CallInProgress { context, offered, call, program, called_wall_ms, .. } = in_progress;
         let offered = self.seen(&context, tool, offered);
         let run = RunContext {
             user: context.user.clone(),
@@ -310,8 +315,8 @@ impl Executor {
     }
 
     /// Tells who watches what a call does, if its tool has words of its own for that. A program tells of its calls.
-    fn tell(&self, passing: &Passing, tool: &Registered) {
-        let Passing { context, call, program: None, .. } = passing else { return };
+    fn tell(&self, in_progress: &CallInProgress, tool: &Registered) {
+        let CallInProgress { context, call, program: None, .. } = in_progress else { return };
         if let (Some(watcher), Some(_)) = (&context.watcher, &tool.spec.progress) {
             watcher.doing(&call.id, self.doing(tool, call));
         }

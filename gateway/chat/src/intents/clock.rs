@@ -13,7 +13,7 @@ use jiff::{
 use super::{
     date,
     duration::{self, Length},
-    language::{DayPart, Half, Whence},
+    language::{DayPart, DayScope, Half},
     utterance::View,
     words::Kind,
 };
@@ -208,10 +208,10 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
 /// Part of the day, and whether it means today.
 fn part(view: View<'_>, at: usize, plan: Plan) -> Option<(usize, Part, bool)> {
     let parts = view.language().clock.parts.iter();
-    let fits = |part: &&DayPart| part.when != Whence::BehindDate || plan.date.is_some();
+    let fits = |part: &&DayPart| part.when != DayScope::BehindDate || plan.date.is_some();
     let found = parts.filter(fits).filter_map(|part| Some((view.phrase(at, part.words)?, part)));
     let (end, DayPart { half, hour, when, .. }) = found.max_by_key(|(end, _)| *end)?;
-    Some((end, Part { half: *half, hour: *hour }, *when == Whence::Today))
+    Some((end, Part { half: *half, hour: *hour }, *when == DayScope::Today))
 }
 
 /// A time without its end: one past its last word, hour, minute, whether the half of the day is known, and whether it

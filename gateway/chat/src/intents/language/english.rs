@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    RepetitionWords, Samples, SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
+    NumberWords, RepetitionWords, Samples, SumWords,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::english);
 
-const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+const fn part(words: &'static str, half: Half, hour: i8, when: DayScope) -> DayPart {
     DayPart { words, half, hour, when }
 }
 
@@ -222,23 +222,23 @@ pub(super) static LANGUAGE: Language = Language {
         am: &["am", "a m"],
         pm: &["pm", "p m"],
         parts: &[
-            part("tonight", Half::Night(4), 20, Whence::Today),
-            part("this morning", Half::Morning, 9, Whence::Today),
-            part("this afternoon", Half::Afternoon, 15, Whence::Today),
-            part("this evening", Half::Night(0), 19, Whence::Today),
-            part("this night", Half::Night(5), 21, Whence::Today),
-            part("in the morning", Half::Morning, 9, Whence::Any),
-            part("in the afternoon", Half::Afternoon, 15, Whence::Any),
-            part("in the evening", Half::Night(0), 19, Whence::Any),
-            part("in the night", Half::Night(5), 21, Whence::Any),
-            part("at morning", Half::Morning, 9, Whence::Any),
-            part("at afternoon", Half::Afternoon, 15, Whence::Any),
-            part("at evening", Half::Night(0), 19, Whence::Any),
-            part("at night", Half::Night(5), 21, Whence::Any),
-            part("morning", Half::Morning, 9, Whence::BehindDate),
-            part("afternoon", Half::Afternoon, 15, Whence::BehindDate),
-            part("evening", Half::Night(0), 19, Whence::BehindDate),
-            part("night", Half::Night(5), 21, Whence::BehindDate),
+            part("tonight", Half::Night(4), 20, DayScope::Today),
+            part("this morning", Half::Morning, 9, DayScope::Today),
+            part("this afternoon", Half::Afternoon, 15, DayScope::Today),
+            part("this evening", Half::Night(0), 19, DayScope::Today),
+            part("this night", Half::Night(5), 21, DayScope::Today),
+            part("in the morning", Half::Morning, 9, DayScope::Any),
+            part("in the afternoon", Half::Afternoon, 15, DayScope::Any),
+            part("in the evening", Half::Night(0), 19, DayScope::Any),
+            part("in the night", Half::Night(5), 21, DayScope::Any),
+            part("at morning", Half::Morning, 9, DayScope::Any),
+            part("at afternoon", Half::Afternoon, 15, DayScope::Any),
+            part("at evening", Half::Night(0), 19, DayScope::Any),
+            part("at night", Half::Night(5), 21, DayScope::Any),
+            part("morning", Half::Morning, 9, DayScope::BehindDate),
+            part("afternoon", Half::Afternoon, 15, DayScope::BehindDate),
+            part("evening", Half::Night(0), 19, DayScope::BehindDate),
+            part("night", Half::Night(5), 21, DayScope::BehindDate),
         ],
     },
     date: DateWords {

@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    RepetitionWords, Samples, SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
+    NumberWords, RepetitionWords, Samples, SumWords,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::french);
 
-const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+const fn part(words: &'static str, half: Half, hour: i8, when: DayScope) -> DayPart {
     DayPart { words, half, hour, when }
 }
 
@@ -139,16 +139,16 @@ pub(super) static LANGUAGE: Language = Language {
         am: &["du matin"],
         pm: &["de l apres midi", "du soir"],
         parts: &[
-            part("ce soir", Half::Night(0), 20, Whence::Today),
-            part("cet apres midi", Half::Afternoon, 15, Whence::Today),
-            part("ce matin", Half::Morning, 9, Whence::Today),
-            part("cette nuit", Half::Night(5), 21, Whence::Today),
-            part("le matin", Half::Morning, 9, Whence::Any),
-            part("l apres midi", Half::Afternoon, 15, Whence::Any),
-            part("le soir", Half::Night(0), 20, Whence::Any),
-            part("matin", Half::Morning, 9, Whence::BehindDate),
-            part("apres midi", Half::Afternoon, 15, Whence::BehindDate),
-            part("soir", Half::Night(0), 20, Whence::BehindDate),
+            part("ce soir", Half::Night(0), 20, DayScope::Today),
+            part("cet apres midi", Half::Afternoon, 15, DayScope::Today),
+            part("ce matin", Half::Morning, 9, DayScope::Today),
+            part("cette nuit", Half::Night(5), 21, DayScope::Today),
+            part("le matin", Half::Morning, 9, DayScope::Any),
+            part("l apres midi", Half::Afternoon, 15, DayScope::Any),
+            part("le soir", Half::Night(0), 20, DayScope::Any),
+            part("matin", Half::Morning, 9, DayScope::BehindDate),
+            part("apres midi", Half::Afternoon, 15, DayScope::BehindDate),
+            part("soir", Half::Night(0), 20, DayScope::BehindDate),
         ],
     },
     date: DateWords {

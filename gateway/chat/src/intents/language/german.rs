@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    RepetitionWords, Samples, SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
+    NumberWords, RepetitionWords, Samples, SumWords,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::german);
 
-const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+const fn part(words: &'static str, half: Half, hour: i8, when: DayScope) -> DayPart {
     DayPart { words, half, hour, when }
 }
 
@@ -151,31 +151,31 @@ pub(super) static LANGUAGE: Language = Language {
         am: &[],
         pm: &[],
         parts: &[
-            part("heute morgen", Half::Morning, 9, Whence::Today),
-            part("heute fruh", Half::Morning, 8, Whence::Today),
-            part("heute vormittag", Half::Morning, 10, Whence::Today),
-            part("heute mittag", Half::Midday, 12, Whence::Today),
-            part("heute nachmittag", Half::Afternoon, 15, Whence::Today),
-            part("heute abend", Half::Night(0), 19, Whence::Today),
-            part("heute nacht", Half::Night(5), 21, Whence::Today),
-            part("am morgen", Half::Morning, 9, Whence::Any),
-            part("am vormittag", Half::Morning, 10, Whence::Any),
-            part("am mittag", Half::Midday, 12, Whence::Any),
-            part("am nachmittag", Half::Afternoon, 15, Whence::Any),
-            part("am abend", Half::Night(0), 19, Whence::Any),
-            part("in der nacht", Half::Night(5), 21, Whence::Any),
-            part("morgens", Half::Morning, 9, Whence::Any),
-            part("vormittags", Half::Morning, 10, Whence::Any),
-            part("mittags", Half::Midday, 12, Whence::Any),
-            part("nachmittags", Half::Afternoon, 15, Whence::Any),
-            part("abends", Half::Night(0), 19, Whence::Any),
-            part("fruh", Half::Morning, 8, Whence::BehindDate),
-            part("morgen", Half::Morning, 9, Whence::BehindDate),
-            part("vormittag", Half::Morning, 10, Whence::BehindDate),
-            part("mittag", Half::Midday, 12, Whence::BehindDate),
-            part("nachmittag", Half::Afternoon, 15, Whence::BehindDate),
-            part("abend", Half::Night(0), 19, Whence::BehindDate),
-            part("nacht", Half::Night(5), 21, Whence::BehindDate),
+            part("heute morgen", Half::Morning, 9, DayScope::Today),
+            part("heute fruh", Half::Morning, 8, DayScope::Today),
+            part("heute vormittag", Half::Morning, 10, DayScope::Today),
+            part("heute mittag", Half::Midday, 12, DayScope::Today),
+            part("heute nachmittag", Half::Afternoon, 15, DayScope::Today),
+            part("heute abend", Half::Night(0), 19, DayScope::Today),
+            part("heute nacht", Half::Night(5), 21, DayScope::Today),
+            part("am morgen", Half::Morning, 9, DayScope::Any),
+            part("am vormittag", Half::Morning, 10, DayScope::Any),
+            part("am mittag", Half::Midday, 12, DayScope::Any),
+            part("am nachmittag", Half::Afternoon, 15, DayScope::Any),
+            part("am abend", Half::Night(0), 19, DayScope::Any),
+            part("in der nacht", Half::Night(5), 21, DayScope::Any),
+            part("morgens", Half::Morning, 9, DayScope::Any),
+            part("vormittags", Half::Morning, 10, DayScope::Any),
+            part("mittags", Half::Midday, 12, DayScope::Any),
+            part("nachmittags", Half::Afternoon, 15, DayScope::Any),
+            part("abends", Half::Night(0), 19, DayScope::Any),
+            part("fruh", Half::Morning, 8, DayScope::BehindDate),
+            part("morgen", Half::Morning, 9, DayScope::BehindDate),
+            part("vormittag", Half::Morning, 10, DayScope::BehindDate),
+            part("mittag", Half::Midday, 12, DayScope::BehindDate),
+            part("nachmittag", Half::Afternoon, 15, DayScope::BehindDate),
+            part("abend", Half::Night(0), 19, DayScope::BehindDate),
+            part("nacht", Half::Night(5), 21, DayScope::BehindDate),
         ],
     },
     date: DateWords {

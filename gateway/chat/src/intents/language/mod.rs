@@ -161,7 +161,7 @@ pub(super) struct DayPart {
     pub half: Half,
     /// Its default hour.
     pub hour: i8,
-    pub when: Whence,
+    pub when: DayScope,
 }
 
 /// What a part of the day says about an hour from one to twelve.
@@ -175,9 +175,9 @@ pub(super) enum Half {
     Night(i8),
 }
 
-/// The day that a part of the day is of.
+/// The scope of a part of the day: of which days it may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whence {
+pub(super) enum DayScope {
     Today,
     Any,
     /// Any, but only behind a date: "tomorrow morning".

@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use super::{
-    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, Half, Kinds, Language, LengthWords, NumberWords,
-    RepetitionWords, Samples, SumWords, Whence,
+    AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
+    NumberWords, RepetitionWords, Samples, SumWords,
 };
 
 static NUMBERS: LazyLock<text2num::Language> = LazyLock::new(text2num::Language::spanish);
 
-const fn part(words: &'static str, half: Half, hour: i8, when: Whence) -> DayPart {
+const fn part(words: &'static str, half: Half, hour: i8, when: DayScope) -> DayPart {
     DayPart { words, half, hour, when }
 }
 
@@ -135,14 +135,14 @@ pub(super) static LANGUAGE: Language = Language {
         am: &["am", "a m", "de la manana", "de la madrugada"],
         pm: &["pm", "p m", "de la tarde"],
         parts: &[
-            part("esta noche", Half::Night(5), 21, Whence::Today),
-            part("esta tarde", Half::Afternoon, 17, Whence::Today),
-            part("esta manana", Half::Morning, 9, Whence::Today),
-            part("por la manana", Half::Morning, 9, Whence::Any),
-            part("por la tarde", Half::Afternoon, 17, Whence::Any),
-            part("por la noche", Half::Night(5), 21, Whence::Any),
-            part("de la noche", Half::Night(5), 21, Whence::Any),
-            part("temprano", Half::Morning, 8, Whence::BehindDate),
+            part("esta noche", Half::Night(5), 21, DayScope::Today),
+            part("esta tarde", Half::Afternoon, 17, DayScope::Today),
+            part("esta manana", Half::Morning, 9, DayScope::Today),
+            part("por la manana", Half::Morning, 9, DayScope::Any),
+            part("por la tarde", Half::Afternoon, 17, DayScope::Any),
+            part("por la noche", Half::Night(5), 21, DayScope::Any),
+            part("de la noche", Half::Night(5), 21, DayScope::Any),
+            part("temprano", Half::Morning, 8, DayScope::BehindDate),
         ],
     },
     date: DateWords {
