@@ -34,7 +34,7 @@ use crate::{
     roster::Present,
     transport::{
         meter::Meter,
-        places::{Place, WRONG_KEY_WAIT},
+        slots::{ConnectionSlot, WRONG_KEY_WAIT},
         websocket,
     },
 };
@@ -119,13 +119,13 @@ impl Claim {
 }
 
 /// Serves an upgraded connection to its end.
-pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, place: &Place) {
+pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers, slot: &ConnectionSlot) {
     let meter = Meter::newcomer();
     let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX, meter.clone()).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
     match admit(&host, &mut ws, out, headers).await {
         Ok(session) => {
-            place.admit();
+            slot.admit();
             meter.allow(TRAFFIC);
             session.run(ws, messages).await;
         }

@@ -116,7 +116,7 @@ impl Visit<'_> {
             session.cut();
         }
         let grace = self.grace();
-        let Some((Arrival { mut link, place }, hello)) = self.arrive(BACK_MAX + grace).await else {
+        let Some((Arrival { mut link, slot }, hello)) = self.arrive(BACK_MAX + grace).await else {
             self.watch.report.skip(Rule::Pin, "the device did not connect again");
             return Ok(());
         };
@@ -129,7 +129,7 @@ impl Visit<'_> {
             }
             Err(error) => self.watch.report.check(Rule::Pin, !error.starts_with(handshake::NOTHING), || error),
         }
-        drop(place);
+        drop(slot);
         spawn("closing", link.close());
         Ok(())
     }

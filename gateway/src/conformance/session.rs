@@ -9,7 +9,7 @@ use super::{clip::Packet, watch::Watch};
 use crate::{
     clock,
     runtime::spawn,
-    transport::{self, Link, LinkError, envelope, places::Place},
+    transport::{self, Link, LinkError, envelope, slots::ConnectionSlot},
 };
 
 /// Between two looks at what may be sent of a speech, in microseconds: half a packet.
@@ -93,7 +93,7 @@ pub(super) struct Feed {
 pub(super) struct Session {
     pub(super) link: Link,
     /// Counts the connection.
-    pub(super) _place: Arc<Place>,
+    pub(super) _slot: Arc<ConnectionSlot>,
     pub(super) heartbeat_us: u64,
     pub(super) beat_us: u64,
     /// The device's last heartbeat, and when it came.

@@ -167,7 +167,7 @@ impl<'a> Visit<'a> {
     }
 
     async fn welcome(&mut self, arrival: Arrival, hello: HelloOwned) -> handshake::Outcome<Entry> {
-        let Arrival { mut link, place } = arrival;
+        let Arrival { mut link, slot } = arrival;
         let tries = !self.tried_unknown && self.watch.report.verdict(Rule::UnknownLink).is_none();
         if std::mem::take(&mut self.tried_unknown) {
             self.watch.report.fail(Rule::UnknownLink, "the device closed the link, and came again");
@@ -189,7 +189,7 @@ impl<'a> Visit<'a> {
             self.watch.report.pass(Rule::UnknownLink);
         }
         self.admit(&mut link, &hello, &proven).await?;
-        place.admit();
+        slot.admit();
         link.up.allow(self.judge.options.traffic);
         self.hello = hello;
         let resume = self.hello.resume.clone();
@@ -202,7 +202,7 @@ impl<'a> Visit<'a> {
         self.watch.welcomed(now_us, heartbeat_us, link.transport.ordered);
         self.session = Some(Session {
             link,
-            _place: place,
+            _slot: slot,
             heartbeat_us,
             beat_us: now_us + heartbeat_us,
             heard: None,

@@ -64,7 +64,7 @@ use crate::{
     clock,
     identity::{self, Admitted, Asked, retry_ms},
     text::crop,
-    transport::{Link, places::Place},
+    transport::{Link, slots::ConnectionSlot},
 };
 
 use formats::Terms;
@@ -79,12 +79,12 @@ pub(crate) const ERASING: &str = "everything of this user is being erased; conne
 const STOPPING: &str = "the gateway is stopping";
 
 /// Admits a connection and runs its session to the end.
-pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Place) {
+pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, slot: &ConnectionSlot) {
     // Stopping the gateway waits for this token.
     let _open = services.admission.open.token();
     let Admission { key, pairings, waits, .. } = &services.admission;
     let users_max = services.settings.limits.users_max;
-    let door = identity::AdmissionContext { key, pairings, users_max, waits, place: Some(place) };
+    let door = identity::AdmissionContext { key, pairings, users_max, waits, slot: Some(slot) };
     let admitted = tokio::select! {
         admitted = Box::pin(identity::admit(&mut link, &door, &services.store)) => admitted,
         () = services.admission.stop.cancelled() => {
@@ -93,9 +93,9 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
     };
     match admitted {
         Ok(admitted) => {
-            place.admit();
+            slot.admit();
             link.up.allow(services.settings.limits.traffic);
-            return run(services.clone(), link, Some(place), admitted).await;
+            return run(services.clone(), link, Some(slot), admitted).await;
         }
         Err(refusal) if refusal.code == RejectCode::Unspecified => {
             tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
@@ -112,8 +112,8 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, place: &Plac
 }
 
 /// Runs an admitted device's session: the one that it takes up again, or a new one.
-/// `place`: the connection's, if it counts.
-pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&Place>, admitted: Admitted) {
+/// `slot`: the connection's, if it counts.
+pub(crate) async fn run(services: Arc<Services>, mut link: Link, slot: Option<&ConnectionSlot>, admitted: Admitted) {
     let (device, peer, transport) = (admitted.id.clone(), link.peer, link.transport.label);
     if let (Some(mut session), Some(resume)) =
         (services.resumption.resumable.claim(&admitted).await, &admitted.asked.hello.resume)
@@ -122,14 +122,14 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, place: Option<&
         if let Err(error) = session.resume(&link, resume, admitted.asked.received_us) {
             session.failed(&error);
         }
-        return session.run(link, place).await;
+        return session.run(link, slot).await;
     }
     let number = services.admission.next_session();
     // In a place of its own, which a session does not keep.
     match Box::pin(Session::open(services, &mut link, admitted, number)).await {
         Ok(session) => {
             tracing::info!(device, session = number, transport, %peer, "session opened");
-            session.run(link, place).await;
+            session.run(link, slot).await;
         }
         Err((code, text)) => {
             let message = crop(&text, limits::LABEL_BYTES_MAX);

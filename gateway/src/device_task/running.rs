@@ -22,14 +22,14 @@ use crate::{
     mailbox::{DeviceMessage, DismissReason},
     runtime::drive::{Shell, drive, settle},
     speech::ear::Ear,
-    transport::{Link, LinkError, Receiver, places::Place},
+    transport::{Link, LinkError, Receiver, slots::ConnectionSlot},
 };
 
 impl Session {
     /// Runs until the session ends, or until another connection of its device takes it over. It outlives `link` where
-    /// its device may resume, and gives the connection's place back.
-    pub(super) async fn run(mut self: Box<Self>, link: Link, place: Option<&Place>) {
-        let mut connection = Connection { link: Some(link), place };
+    /// its device may resume, and gives the connection's slot back.
+    pub(super) async fn run(mut self: Box<Self>, link: Link, slot: Option<&ConnectionSlot>) {
+        let mut connection = Connection { link: Some(link), slot };
         let reason = loop {
             let up = connection.link.as_mut().map(|link| &mut link.up);
             match drive(&mut Running { session: &mut self, up }).await {
@@ -153,16 +153,16 @@ impl Session {
 /// The connection of a session, while it stands.
 struct Connection<'a> {
     link: Option<Link>,
-    /// Its place among all connections, if it counts.
-    place: Option<&'a Place>,
+    /// Its slot among all connections, if it counts.
+    slot: Option<&'a ConnectionSlot>,
 }
 
 impl Connection<'_> {
-    /// Drops the link, without a farewell: a peer that is gone answers none. The session may wait for long, and holds no place
+    /// Drops the link, without a farewell: a peer that is gone answers none. The session may wait for long, and holds no slot
     /// meanwhile.
     fn let_go(&mut self) {
         self.link = None;
-        self.place.inspect(|place| place.give_back());
+        self.slot.inspect(|slot| slot.give_back());
     }
 }
 
@@ -309,22 +309,22 @@ async fn next_frame(up: &mut Option<&mut Receiver>) -> Result<Option<Bytes>, Lin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::{memory, places::Places};
+    use crate::transport::{memory, slots::ConnectionSlots};
 
     #[test]
     fn a_connection_that_is_let_go_closes_and_holds_no_place() {
-        let places = Places::new(2);
+        let slots = ConnectionSlots::new(2);
         let peer = SocketAddr::from(([192, 0, 2, 1], 1));
-        let [place, _other] = [(); 2].map(|()| {
-            let place = places.take(&peer).unwrap();
-            place.admit();
-            place
+        let [slot, _other] = [(); 2].map(|()| {
+            let slot = slots.take(&peer).unwrap();
+            slot.admit();
+            slot
         });
-        assert!(places.take(&peer).is_none(), "both are admitted");
+        assert!(slots.take(&peer).is_none(), "both are admitted");
         let (link, ends) = memory::link();
-        let mut connection = Connection { link: Some(link), place: Some(&place) };
+        let mut connection = Connection { link: Some(link), slot: Some(&slot) };
         connection.let_go();
         assert!(ends.up.is_closed());
-        assert!(places.take(&peer).is_some());
+        assert!(slots.take(&peer).is_some());
     }
 }

@@ -178,7 +178,7 @@ pub fn handshake(bytes: &[u8]) {
         };
         let admitting = async {
             let context =
-                identity::AdmissionContext { key, pairings: &pairings, users_max: 64, waits: &waits, place: None };
+                identity::AdmissionContext { key, pairings: &pairings, users_max: 64, waits: &waits, slot: None };
             let admitted = identity::admit(&mut link, &context, store).await;
             drop(link);
             admitted

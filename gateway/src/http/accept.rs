@@ -26,9 +26,8 @@ use super::{HANDSHAKE_MS_MAX, peer::Peer, reply::Text};
 use crate::{
     runtime::{descriptors::is_broken, spawn},
     transport::{
-        Bindings, Link, Transport, canonical,
-        places::{Place, Places},
-        quic,
+        Bindings, Link, Transport, canonical, quic,
+        slots::{ConnectionSlot, ConnectionSlots},
         tls::Tls,
     },
 };
@@ -45,38 +44,38 @@ pub(super) struct Web {
     /// SHA-256 of the certificate.
     certificate: [u8; 32],
     plain_everywhere: bool,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     router: Router,
     /// For unencrypted connections from other machines.
     refusal: Router,
 }
 
 impl Web {
-    pub(super) fn new(tls: &Tls, plain_everywhere: bool, places: Arc<Places>, router: Router) -> Self {
+    pub(super) fn new(tls: &Tls, plain_everywhere: bool, slots: Arc<ConnectionSlots>, router: Router) -> Self {
         let refusal = Router::new().fallback(refuse_plain);
         let acceptor = tls.web.clone().into();
-        Self { acceptor, certificate: tls.fingerprint, plain_everywhere, places, router, refusal }
+        Self { acceptor, certificate: tls.fingerprint, plain_everywhere, slots, router, refusal }
     }
 
-    async fn serve(self, stream: TcpStream, address: SocketAddr, place: Arc<Place>) -> Result<()> {
+    async fn serve(self, stream: TcpStream, address: SocketAddr, slot: Arc<ConnectionSlot>) -> Result<()> {
         if first_byte(&stream).await? == TLS_HANDSHAKE {
-            return self.serve_tls(stream, address, place).await;
+            return self.serve_tls(stream, address, slot).await;
         }
-        let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::WS, place };
+        let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::WS, slot };
         if self.plain_everywhere || peer.is_here() {
             return serve_http(stream, peer, self.router).await;
         }
-        self.places.refused_plain(&address);
+        self.slots.refused_plain(&address);
         serve_http(stream, peer, self.refusal).await
     }
 
-    async fn serve_tls(self, stream: TcpStream, address: SocketAddr, place: Arc<Place>) -> Result<()> {
+    async fn serve_tls(self, stream: TcpStream, address: SocketAddr, slot: Arc<ConnectionSlot>) -> Result<()> {
         let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
         let stream = timeout(wait, self.acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
         let tls = stream.get_ref().1;
         let exporter = tls.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).context("TLS exporter")?;
         let bindings = Bindings { exporter, certificate: self.certificate };
-        serve_http(stream, Peer { address, bindings, transport: Transport::WSS, place }, self.router).await
+        serve_http(stream, Peer { address, bindings, transport: Transport::WSS, slot }, self.router).await
     }
 }
 
@@ -100,11 +99,11 @@ pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken
                 continue;
             }
         };
-        let Some(place) = web.places.take(&peer) else { continue };
+        let Some(slot) = web.slots.take(&peer) else { continue };
         let web = web.clone();
         spawn("connection", async move {
-            let serving = pin!(web.serve(stream, peer, place.clone()));
-            match place.keep(serving).await {
+            let serving = pin!(web.serve(stream, peer, slot.clone()));
+            match slot.keep(serving).await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => tracing::debug!(%peer, %error, "connection ended"),
                 None => tracing::debug!(%peer, "a connection gave way to a newer one"),
@@ -137,13 +136,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let place = peer.place.clone();
-        place.count_request();
+        let slot = peer.slot.clone();
+        slot.count_request();
         request.extensions_mut().insert(peer.clone());
         let answered = router.clone().call(request);
         async move {
             let mut answer = answered.await?;
-            if place.is_used_up() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            if slot.is_used_up() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                 answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(answer)
@@ -163,8 +162,8 @@ where
 pub(super) async fn quic<F>(
     endpoint: quinn::Endpoint,
     certificate: [u8; 32],
-    places: Arc<Places>,
-    serve: impl FnOnce(Link, Arc<Place>) -> F + Clone + Send + 'static,
+    slots: Arc<ConnectionSlots>,
+    serve: impl FnOnce(Link, Arc<ConnectionSlot>) -> F + Clone + Send + 'static,
     stop: CancellationToken,
 ) where
     F: Future<Output = ()> + Send,
@@ -180,11 +179,11 @@ pub(super) async fn quic<F>(
         let peer = canonical(incoming.remote_address());
         // A peer that may have forged its address gets a retry first: it takes nobody's share, and there is no
         // amplification.
-        if !incoming.remote_address_validated() && places.is_busy_for(&peer) {
+        if !incoming.remote_address_validated() && slots.is_busy_for(&peer) {
             drop(incoming.retry());
             continue;
         }
-        let Some(place) = places.take(&peer) else {
+        let Some(slot) = slots.take(&peer) else {
             incoming.refuse();
             continue;
         };
@@ -197,11 +196,11 @@ pub(super) async fn quic<F>(
             };
             let serving = pin!(async {
                 match opened.await {
-                    Ok(link) => serve(link, place.clone()).await,
+                    Ok(link) => serve(link, slot.clone()).await,
                     Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
                 }
             });
-            if place.keep(serving).await.is_none() {
+            if slot.keep(serving).await.is_none() {
                 tracing::debug!(%peer, "a connection gave way to a newer one");
             }
         });

@@ -63,7 +63,7 @@ async fn settings(State(apps): State<Arc<Host>>, peer: Peer, uri: Uri, headers: 
     let Some(settings) = apps.settings_in(session, package) else {
         return unauthorized(session, "no such session runs").await;
     };
-    peer.place.admit_requester();
+    peer.slot.admit_requester();
     done(&json!({"success": true, "settings": settings}))
 }
 
@@ -86,7 +86,7 @@ async fn storage(State(apps): State<Arc<Host>>, peer: Peer, request: Request) ->
     if !apps.is_key_of(package, api_key) {
         return Ok(unauthorized(given, "the key does not fit the app").await);
     }
-    peer.place.admit_requester();
+    peer.slot.admit_requester();
     // The same for a user whom the gateway does not have: an app must not find out who else uses it.
     if !apps.has_run_for(package, &user) {
         return Err(failure(StatusCode::NOT_FOUND, "the app has not run for such a user"));

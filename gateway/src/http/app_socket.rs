@@ -34,6 +34,6 @@ async fn answer(State(sockets): State<Sockets>, peer: Peer, request: Request) ->
     Ok(upgrade.accept("app", request, peer, None, async move |upgraded, peer| {
         // Apps are told to reconnect when the gateway stops.
         let _open = sockets.open.token();
-        apps::admission::serve(sockets.apps, upgraded, headers, &peer.place).await;
+        apps::admission::serve(sockets.apps, upgraded, headers, &peer.slot).await;
     }))
 }

@@ -29,7 +29,7 @@ use crate::{
     runtime::spawn,
     speech::settings::Voice,
     store::Store,
-    transport::{Bindings, Transport, places::Places},
+    transport::{Bindings, Transport, slots::ConnectionSlots},
 };
 
 /// Bytes of an input that are sent: the pipe must hold all of them.
@@ -56,8 +56,8 @@ pub(crate) async fn request(bytes: &[u8], store: &Store) {
 /// Serves a connection from here or from elsewhere on which these bytes come. Returns the client's end.
 async fn begin(is_here: bool, bytes: &[u8], router: Router) -> (DuplexStream, JoinHandle<anyhow::Result<()>>) {
     let address = SocketAddr::from((if is_here { [127, 0, 0, 1] } else { [192, 0, 2, 1] }, 1));
-    let place = Places::new(8).take(&address).expect("the first has a place");
-    let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::TEXT, place };
+    let slot = ConnectionSlots::new(8).take(&address).expect("the first has a slot");
+    let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::TEXT, slot };
     let (mut client, server) = duplex(SENT_BYTES_MAX);
     let serving = spawn("fuzz-http", serve_http(server, peer, router));
     client.write_all(&bytes[..bytes.len().min(SENT_BYTES_MAX)]).await.expect("the pipe has room");

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     clock,
     device_task::{self, services::Services},
-    transport::{Link, Receiver, places::Place, websocket},
+    transport::{Link, Receiver, slots::ConnectionSlot, websocket},
 };
 
 pub(super) fn routes(services: Arc<Services>) -> Router {
@@ -27,14 +27,14 @@ pub(super) fn routes(services: Arc<Services>) -> Router {
 }
 
 async fn answer(State(services): State<Arc<Services>>, peer: Peer, request: Request) -> Result<Response, Text> {
-    link_of(peer, request, async move |link, place| device_task::serve(&services, link, &place).await)
+    link_of(peer, request, async move |link, slot| device_task::serve(&services, link, &slot).await)
 }
 
 /// Makes a link of a request; `serve` gets it once the answer has been sent.
 pub(super) fn link_of<F>(
     peer: Peer,
     request: Request,
-    serve: impl FnOnce(Link, Arc<Place>) -> F + Send + 'static,
+    serve: impl FnOnce(Link, Arc<ConnectionSlot>) -> F + Send + 'static,
 ) -> Result<Response, Text>
 where
     F: Future<Output = ()> + Send,
@@ -59,6 +59,6 @@ where
             failures: None,
             answered: None,
         };
-        serve(link, peer.place).await;
+        serve(link, peer.slot).await;
     }))
 }

@@ -17,7 +17,7 @@ use crate::{
     runtime::spawn,
     transport::{
         Link,
-        places::{Place, Places},
+        slots::{ConnectionSlot, ConnectionSlots},
     },
 };
 
@@ -26,34 +26,34 @@ const CONNECTIONS_MAX: usize = 32;
 /// Links that may wait to be taken; more are closed.
 const WAITING_MAX: usize = 8;
 
-/// A link with its place among the connections.
+/// A link with its slot among the connections.
 pub(crate) struct Arrival {
     pub(crate) link: Link,
-    pub(crate) place: Arc<Place>,
+    pub(crate) slot: Arc<ConnectionSlot>,
 }
 
 impl Bound {
     /// Accepts connections until `stop`, and hands over their links.
     pub(crate) fn hand_over(self, stop: &CancellationToken) -> mpsc::Receiver<Arrival> {
         let (arrived, arrivals) = mpsc::channel(WAITING_MAX);
-        let places = Arc::new(Places::new(CONNECTIONS_MAX));
+        let slots = Arc::new(ConnectionSlots::new(CONNECTIONS_MAX));
         if let Some(endpoint) = self.quic {
             let arrived = arrived.clone();
-            let serve = async move |link, place| hand(&arrived, link, place);
-            spawn("quic-accept", accept::quic(endpoint, self.tls.fingerprint, places.clone(), serve, stop.clone()));
+            let serve = async move |link, slot| hand(&arrived, link, slot);
+            spawn("quic-accept", accept::quic(endpoint, self.tls.fingerprint, slots.clone(), serve, stop.clone()));
         }
         let router = Router::new().route(PATH, any(answer)).with_state(arrived);
-        let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router);
+        let web = accept::Web::new(&self.tls, self.plain_everywhere, slots, router);
         spawn("accept", accept::tcp(self.tcp, web, stop.clone()));
         arrivals
     }
 }
 
 async fn answer(State(arrived): State<mpsc::Sender<Arrival>>, peer: Peer, request: Request) -> Result<Response, Text> {
-    link_of(peer, request, async move |link, place| hand(&arrived, link, place))
+    link_of(peer, request, async move |link, slot| hand(&arrived, link, slot))
 }
 
-fn hand(arrived: &mpsc::Sender<Arrival>, link: Link, place: Arc<Place>) {
+fn hand(arrived: &mpsc::Sender<Arrival>, link: Link, slot: Arc<ConnectionSlot>) {
     // Too many wait: this one is closed.
-    drop(arrived.try_send(Arrival { link, place }));
+    drop(arrived.try_send(Arrival { link, slot }));
 }

@@ -34,7 +34,7 @@ async fn answer(mcp: &Arc<Mcp>, class: ClientClass, peer: Peer, request: Request
     let authorization = request.headers().get(header::AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
     match mcp.admit(class, authorization, peer.is_here()) {
         Ok(who) => {
-            peer.place.admit_requester();
+            peer.slot.admit_requester();
             http.answer(who, request).await.map(Body::new)
         }
         Err(NotAdmitted::NoKey) => refused(NotAdmitted::NoKey),

@@ -48,7 +48,7 @@ use crate::{
     health::Health,
     mcp::Mcp,
     runtime::essential::EssentialTasks,
-    transport::{places::Places, quic, sockets::Sockets, tls::Tls},
+    transport::{quic, slots::ConnectionSlots, sockets::Sockets, tls::Tls},
 };
 
 /// How long a TLS or HTTP handshake may take.
@@ -111,14 +111,14 @@ impl Bound {
 
     /// Accepts connections until `stop`.
     pub(crate) async fn serve(self, endpoints: Endpoints, essential: Arc<EssentialTasks>, stop: CancellationToken) {
-        let places = Arc::new(Places::new(endpoints.services.settings.limits.connections_max));
+        let slots = Arc::new(ConnectionSlots::new(endpoints.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = endpoints.services.clone();
-            let serve = async move |link, place: Arc<_>| device_task::serve(&services, link, &place).await;
-            let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), serve, stop.clone());
+            let serve = async move |link, slot: Arc<_>| device_task::serve(&services, link, &slot).await;
+            let accepting = accept::quic(endpoint, self.tls.fingerprint, slots.clone(), serve, stop.clone());
             essential.spawn("quic-accept", accepting);
         }
-        let web = accept::Web::new(&self.tls, self.plain_everywhere, places, router::router(&endpoints));
+        let web = accept::Web::new(&self.tls, self.plain_everywhere, slots, router::router(&endpoints));
         accept::tcp(self.tcp, web, stop).await;
         if let Some(endpoint) = self.quic {
             drop(timeout(Duration::from_secs(2), endpoint.wait_idle()).await);

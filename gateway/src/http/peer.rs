@@ -8,10 +8,10 @@ use axum::{
 };
 
 use super::reply::Text;
-use crate::transport::{Bindings, Transport, places::Place};
+use crate::transport::{Bindings, Transport, slots::ConnectionSlot};
 
 /// Properties of a connection. Each of its requests carries a copy as an extension. A handler that takes it as an
-/// argument removes it from the request, so a request that is kept longer does not keep the connection's place.
+/// argument removes it from the request, so a request that is kept longer does not keep the connection's slot.
 #[derive(Clone)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
@@ -20,7 +20,7 @@ pub(super) struct Peer {
     /// The transport for glasses on this connection.
     pub(super) transport: Transport,
     /// Lives as long as the connection: an upgraded connection keeps it until its end.
-    pub(super) place: Arc<Place>,
+    pub(super) slot: Arc<ConnectionSlot>,
 }
 
 impl Peer {

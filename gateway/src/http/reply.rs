@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::transport::places::WRONG_KEY_WAIT;
+use crate::transport::slots::WRONG_KEY_WAIT;
 
 /// A short text answer.
 pub(super) type Text = (StatusCode, &'static str);

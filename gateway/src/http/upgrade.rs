@@ -60,14 +60,14 @@ impl Upgrade {
     {
         let upgraded = hyper::upgrade::on(&mut request);
         spawn(name, async move {
-            let (place, address) = (peer.place.clone(), peer.address);
+            let (slot, address) = (peer.slot.clone(), peer.address);
             let serving = pin!(async {
                 match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
                     Ok(Ok(upgraded)) => serve(upgraded, peer).await,
                     _ => tracing::debug!(peer = %address, "an upgrade to WebSocket came to nothing"),
                 }
             });
-            if place.keep(serving).await.is_none() {
+            if slot.keep(serving).await.is_none() {
                 tracing::debug!(peer = %address, "a WebSocket gave way to a newer connection");
             }
         });

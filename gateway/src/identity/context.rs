@@ -1,7 +1,7 @@
 //! What a device has to pass before its session.
 
 use super::{GatewayKey, Pairings};
-use crate::{telemetry::LogThrottle, transport::places::Place};
+use crate::{telemetry::LogThrottle, transport::slots::ConnectionSlot};
 
 /// What a handshake needs to decide whether a device gets a session.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub(crate) struct AdmissionContext<'a> {
     /// Users that may have devices.
     pub(crate) users_max: usize,
     /// Limits log lines about devices that wait for pairing.
-    pub(crate) waits: &'a LogThrottle,
-    /// The connection's place, if it counts.
-    pub(crate) place: Option<&'a Place>,
+    pub(crate) waits: &'a Sparse,
+    /// The connection's slot, if it counts.
+    pub(crate) slot: Option<&'a ConnectionSlot>,
 }

@@ -206,7 +206,7 @@ async fn pair(
         None => by_operator(link, context, proven).await?,
     };
     // The grant is used up.
-    context.place.inspect(|place| place.waits(true));
+    context.slot.inspect(|slot| slot.waits(true));
     let mut stored = put(store, context.users_max, proven, granted.grant()).await;
     // Revoked meanwhile: the record may have been written over the revocation.
     if let Ok(record) = &stored
@@ -245,7 +245,7 @@ async fn by_operator(link: &mut Link, context: &AdmissionContext<'_>, proven: Pr
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
     let wait = context.pairings.wait(clock::mono_us(), id, &hello.model, code, link.peer.ip());
     let wait = wait.map_err(|error| not_now(&error))?;
-    context.place.inspect(|place| place.waits(true));
+    context.slot.inspect(|slot| slot.waits(true));
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let until_us = clock::mono_us() + pairing::OPEN_US;
     if let Some(left_out) = context.waits.line() {
@@ -255,7 +255,7 @@ async fn by_operator(link: &mut Link, context: &AdmissionContext<'_>, proven: Pr
     let decided = timeout_at(clock::instant_at(until_us), decided).await;
     let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));
     if decided.is_err() {
-        context.place.inspect(|place| place.waits(false));
+        context.slot.inspect(|slot| slot.waits(false));
     }
     decided
 }

@@ -13,7 +13,7 @@ use super::{
     grant::{Grant, Granted, Outcome},
     invitations::Invitations,
 };
-use crate::transport::places::source;
+use crate::transport::slots::source;
 
 /// How long a pairing stays open, in microseconds.
 pub(crate) const OPEN_US: u64 = 120_000_000;

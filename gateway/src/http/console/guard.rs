@@ -99,7 +99,7 @@ async fn let_in(pages: &Pages, mut request: Request) -> Result<Request, Response
     let secret = session::secret(request.headers());
     let visitor = secret.and_then(|secret| pages.operators().visit(clock::mono_us(), &secret, !is_live));
     let visitor = visitor.ok_or_else(session::stranger)?;
-    peer.place.admit_requester();
+    peer.slot.admit_requester();
     let query = Fields::parse(request.uri().query().unwrap_or_default().as_bytes());
     let mut form = Fields::default();
     if is_post {

@@ -1,11 +1,11 @@
-//! Limits of connections, for TCP and QUIC together. Each connection has a place from its acceptance until it ends,
+//! Limits of connections, for TCP and QUIC together. Each connection has a slot from its acceptance until it ends,
 //! whether it is a request or a session. Until its peer has proven who it is, it also counts as a newcomer: there are
-//! fewer places for newcomers, and one source address may have only a share of them. Where there is no room for one more,
+//! fewer slots for newcomers, and one source address may have only a share of them. Where there is no room for one more,
 //! the oldest newcomer that has proven nothing gives way, of the address with the most, and those that wait for pairing
 //! only after these; where a source has its share, one of its own. Known glasses that come back are newcomers until their
 //! proof, a moment later: nobody who only keeps connections open can lock them out, also from their own network. Nor can
 //! who has a key of the HTTP port, with which any number of connections can be opened: peers that are admitted by a request
-//! have a part of the places.
+//! have a part of the slots.
 
 use std::{
     cmp::Reverse,
@@ -24,25 +24,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::LogThrottle;
 
-/// Additional places reserved for this machine: a local supervisor can connect even if remote peers hold all others.
+/// Additional slots reserved for this machine: a local supervisor can connect even if remote peers hold all others.
 const LOCAL: usize = 16;
 /// Newcomers are at most this part of all connections, so that devices in a session keep theirs.
 const NEWCOMERS_PART: usize = 2;
-/// One source address has at most this part of the newcomers' places: a stranger pushes out newcomers of its own source
+/// One source address has at most this part of the newcomers' slots: a stranger pushes out newcomers of its own source
 /// long before others.
 const SHARE_PART: usize = 4;
 /// Peers that are admitted by a request have at most this part of all connections; further ones stay newcomers.
 const REQUESTERS_PART: usize = 4;
 /// Requests of a newcomer over one connection: more than the files of the try page. A connection that is kept alive by
-/// requests would hold its place for ever.
+/// requests would hold its slot for ever.
 const REQUESTS_MAX: u32 = 32;
 
 /// How long the answer to a wrong key takes. Who tries keys needs a connection for each, and those that wait push each
 /// other out. Keys are too long to be found at any rate that a network allows.
 pub(crate) const WRONG_KEY_WAIT: Duration = Duration::from_millis(500);
 
-/// A connection's place.
-pub(crate) struct Place {
+/// The slot that one connection has until it ends.
+pub(crate) struct ConnectionSlot {
     seat: Arc<Seat>,
     newcomer: Mutex<Option<Newcomer>>,
     is_admitted: AtomicBool,
@@ -52,7 +52,7 @@ pub(crate) struct Place {
     requester: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-/// What a place loses to a newer one.
+/// What a slot loses to a newer one.
 struct Seat {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     pushed_out: CancellationToken,
@@ -68,8 +68,8 @@ impl Seat {
     }
 }
 
-impl Place {
-    /// Runs what serves the connection. `None`: it is dropped, since the place is given to a newer connection. That does
+impl ConnectionSlot {
+    /// Runs what serves the connection. `None`: it is dropped, since the slot is given to a newer connection. That does
     /// not happen any more once the peer is admitted.
     pub(crate) async fn keep<T>(&self, serving: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         tokio::select! {
@@ -136,14 +136,14 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.give_back();
     }
 }
 
-/// All places, and log lines about rejected connections.
-pub(crate) struct Places {
+/// All slots, and log lines about rejected connections.
+pub(crate) struct ConnectionSlots {
     open: Arc<Semaphore>,
     local: Arc<Semaphore>,
     requesters: Arc<Semaphore>,
@@ -152,8 +152,8 @@ pub(crate) struct Places {
     plain: LogThrottle,
 }
 
-impl Places {
-    /// `connections_max`: places for all peers.
+impl ConnectionSlots {
+    /// `connections_max`: slots for all peers.
     pub(crate) fn new(connections_max: usize) -> Self {
         let newcomers_max = (connections_max / NEWCOMERS_PART).max(1);
         let newcomers =
@@ -168,11 +168,11 @@ impl Places {
         }
     }
 
-    /// A newcomer's place for this peer: a free one, or that of another newcomer. `None`: those that are admitted have
-    /// all places.
-    pub(crate) fn take(&self, peer: &SocketAddr) -> Option<Arc<Place>> {
-        let place = |(seat, newcomer)| {
-            Arc::new(Place {
+    /// A newcomer's slot for this peer: a free one, or that of another newcomer. `None`: those that are admitted have
+    /// all slots.
+    pub(crate) fn take(&self, peer: &SocketAddr) -> Option<Arc<ConnectionSlot>> {
+        let slot = |(seat, newcomer)| {
+            Arc::new(ConnectionSlot {
                 seat,
                 newcomer: Mutex::new(newcomer),
                 is_admitted: false.into(),
@@ -190,7 +190,7 @@ impl Places {
         let mut here = self.newcomers.here();
         let free = self.newcomers.enter(&mut here, address, &self.open);
         if let Some(taken) = free.or_else(reserved) {
-            return Some(place(taken));
+            return Some(slot(taken));
         }
         let taken = self.newcomers.replace(&mut here, address, &self.open);
         drop(here);
@@ -202,11 +202,11 @@ impl Places {
                 None => tracing::warn!(%peer, left_out, "refused: {crowded}"),
             }
         }
-        taken.map(place)
+        taken.map(slot)
     }
 
     /// Whether so many connections are open, or so many newcomers here, or from this address, that a packet with a forged
-    /// source address must not take a place.
+    /// source address must not take a slot.
     pub(crate) fn is_busy_for(&self, peer: &SocketAddr) -> bool {
         self.open.available_permits() == 0 || self.newcomers.is_busy_for(peer.ip())
     }
@@ -245,7 +245,7 @@ impl Newcomers {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a free place.
+    /// Takes a free slot.
     fn enter(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
         if here.len() >= self.max || count_of(here, source(address)) >= self.share {
             return None;
@@ -254,7 +254,7 @@ impl Newcomers {
         Some(self.seat(here, address, permit))
     }
 
-    /// Takes the place of another newcomer: of the same source, where that has its share already.
+    /// Takes the slot of another newcomer: of the same source, where that has its share already.
     fn replace(self: &Arc<Self>, here: &mut Vec<Held>, address: IpAddr, open: &Arc<Semaphore>) -> Option<Entered> {
         let own = source(address);
         let is_full = count_of(here, own) >= self.share;
@@ -300,7 +300,7 @@ fn gives_way(here: &[Held], coming: IpAddr, may: impl Fn(&Held) -> bool) -> Opti
     candidates.min_by_key(|(_, held)| rank(held)).map(|(at, _)| at)
 }
 
-/// One newcomer; dropping it frees its place.
+/// One newcomer; dropping it frees its slot.
 struct Newcomer {
     all: Arc<Newcomers>,
     seat: Arc<Seat>,
@@ -339,91 +339,91 @@ mod tests {
         SocketAddr::new(text.parse().unwrap(), 5)
     }
 
-    /// This many places for one peer.
-    fn fill(places: &Places, from: &str, count: usize) -> Vec<Arc<Place>> {
-        (0..count).map(|_| places.take(&peer(from)).expect("a place")).collect()
+    /// This many slots for one peer.
+    fn fill(slots: &ConnectionSlots, from: &str, count: usize) -> Vec<Arc<ConnectionSlot>> {
+        (0..count).map(|_| slots.take(&peer(from)).expect("a slot")).collect()
     }
 
-    fn is_kept(place: &Place) -> bool {
-        !place.seat.pushed_out.is_cancelled()
+    fn is_kept(slot: &ConnectionSlot) -> bool {
+        !slot.seat.pushed_out.is_cancelled()
     }
 
-    fn kept(places: &[Arc<Place>]) -> usize {
-        places.iter().filter(|place| is_kept(place)).count()
+    fn kept(slots: &[Arc<ConnectionSlot>]) -> usize {
+        slots.iter().filter(|slot| is_kept(slot)).count()
     }
 
-    /// Places of 512 connections, and the share of one source.
+    /// Slots of 512 connections, and the share of one source.
     const SHARE: usize = 512 / NEWCOMERS_PART / SHARE_PART;
 
     #[test]
     fn strangers_leave_places_for_this_machine_and_for_those_that_are_admitted() {
-        let places = Places::new(3);
+        let slots = ConnectionSlots::new(3);
         let strangers: Vec<_> =
-            (1..=5).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).expect("one gives way")).collect();
-        assert_eq!(kept(&strangers), 1, "half of all places, for newcomers");
+            (1..=5).map(|at| slots.take(&peer(&format!("192.0.2.{at}"))).expect("one gives way")).collect();
+        assert_eq!(kept(&strangers), 1, "half of all slots, for newcomers");
         assert!(is_kept(&strangers[4]), "the latest one");
         let admitted = || {
-            let place = places.take(&peer("192.0.2.9"))?;
-            place.admit();
-            Some(place)
+            let slot = slots.take(&peer("192.0.2.9"))?;
+            slot.admit();
+            Some(slot)
         };
         let all: Vec<_> = (0..5).map_while(|_| admitted()).collect();
-        assert_eq!(all.len(), 3, "all places, for those that are admitted, also that of a newcomer");
+        assert_eq!(all.len(), 3, "all slots, for those that are admitted, also that of a newcomer");
         assert_eq!((kept(&strangers), kept(&all)), (0, 3));
-        let local: Vec<_> = (0..LOCAL + 5).map_while(|_| places.take(&peer("127.0.0.1"))).collect();
+        let local: Vec<_> = (0..LOCAL + 5).map_while(|_| slots.take(&peer("127.0.0.1"))).collect();
         assert_eq!(local.len(), LOCAL);
         drop(strangers);
-        assert!(places.take(&peer("192.0.2.8")).is_none(), "the place of who was pushed out is taken");
+        assert!(slots.take(&peer("192.0.2.8")).is_none(), "the slot of who was pushed out is taken");
         all[0].give_back();
-        assert!(places.take(&peer("192.0.2.8")).is_some(), "also by who goes on without a connection");
+        assert!(slots.take(&peer("192.0.2.8")).is_some(), "also by who goes on without a connection");
         assert!(is_kept(&all[1]) && all.len() == 3);
     }
 
     #[test]
     fn whoever_has_a_key_of_the_http_port_leaves_places_for_glasses() {
-        let places = Places::new(64);
+        let slots = ConnectionSlots::new(64);
         let by_request: Vec<_> = (0..100)
             .map(|_| {
-                let place = places.take(&peer("192.0.2.1")).expect("newcomers make room");
-                place.admit_requester();
+                let slot = slots.take(&peer("192.0.2.1")).expect("newcomers make room");
+                slot.admit_requester();
                 // The next request over the same connection.
-                place.admit_requester();
-                place
+                slot.admit_requester();
+                slot
             })
             .collect();
-        let admitted = by_request.iter().filter(|place| place.is_admitted.load(Ordering::Relaxed)).count();
+        let admitted = by_request.iter().filter(|slot| slot.is_admitted.load(Ordering::Relaxed)).count();
         assert_eq!(admitted, 64 / REQUESTERS_PART);
-        let glasses = fill(&places, "192.0.2.2", 1);
+        let glasses = fill(&slots, "192.0.2.2", 1);
         glasses[0].admit();
         assert!(is_kept(&glasses[0]));
-        // A connection that ends leaves its place to another one.
+        // A connection that ends leaves its slot to another one.
         by_request[0].give_back();
-        let next = places.take(&peer("192.0.2.1")).expect("a place");
+        let next = slots.take(&peer("192.0.2.1")).expect("a slot");
         next.admit_requester();
         assert!(next.is_admitted.load(Ordering::Relaxed));
     }
 
     #[test]
     fn one_source_has_a_share_of_the_newcomers_places() {
-        let places = Places::new(64);
+        let slots = ConnectionSlots::new(64);
         let share = 64 / NEWCOMERS_PART / SHARE_PART;
-        let other = places.take(&peer("192.0.2.2")).unwrap();
-        let strangers = fill(&places, "192.0.2.1", 100);
+        let other = slots.take(&peer("192.0.2.2")).unwrap();
+        let strangers = fill(&slots, "192.0.2.1", 100);
         assert_eq!(kept(&strangers), share);
-        assert!(strangers[100 - share..].iter().all(|place| is_kept(place)), "the latest ones");
+        assert!(strangers[100 - share..].iter().all(|slot| is_kept(slot)), "the latest ones");
         assert!(is_kept(&other), "another address has its own share");
-        assert!(places.is_busy_for(&peer("192.0.2.1")) && !places.is_busy_for(&peer("192.0.2.2")));
+        assert!(slots.is_busy_for(&peer("192.0.2.1")) && !slots.is_busy_for(&peer("192.0.2.2")));
         // A proven peer is no newcomer any more, and so its address may bring another one.
         strangers[99].admit();
         strangers[99].admit();
-        assert_eq!(kept(&fill(&places, "192.0.2.1", 1)), 1);
+        assert_eq!(kept(&fill(&slots, "192.0.2.1", 1)), 1);
         assert_eq!(kept(&strangers), share);
         drop(strangers);
-        assert!(!places.is_busy_for(&peer("192.0.2.1")));
+        assert!(!slots.is_busy_for(&peer("192.0.2.1")));
         // Addresses of one IPv6 network are one source.
-        let network: Vec<_> = (0..100).map(|at| places.take(&peer(&format!("2001:db8::{at:x}"))).unwrap()).collect();
+        let network: Vec<_> = (0..100).map(|at| slots.take(&peer(&format!("2001:db8::{at:x}"))).unwrap()).collect();
         assert_eq!(kept(&network), share);
-        assert_eq!(kept(&fill(&places, "2001:db8:0:1::1", 1)), 1);
+        assert_eq!(kept(&fill(&slots, "2001:db8:0:1::1", 1)), 1);
         assert_eq!(kept(&network), share);
     }
 
@@ -432,27 +432,27 @@ mod tests {
         // Silent connections from one address, and known glasses at another one of the same network, which come back in
         // their midst.
         for (stranger, glasses) in [("2001:db8::66", "2001:db8::7"), ("fe80::66", "fe80::7")] {
-            let places = Places::new(512);
-            let mut strangers = fill(&places, stranger, 3 * SHARE);
+            let slots = ConnectionSlots::new(512);
+            let mut strangers = fill(&slots, stranger, 3 * SHARE);
             assert_eq!(kept(&strangers), SHARE);
-            let place = places.take(&peer(glasses)).expect("a place");
+            let slot = slots.take(&peer(glasses)).expect("a slot");
             assert_eq!(kept(&strangers), SHARE - 1, "one of the stranger's gave way");
-            strangers.extend(fill(&places, stranger, 10 * SHARE));
-            assert!(is_kept(&place), "the stranger pushes out its own only");
-            place.admit();
-            strangers.extend(fill(&places, stranger, SHARE));
-            assert!(is_kept(&place));
+            strangers.extend(fill(&slots, stranger, 10 * SHARE));
+            assert!(is_kept(&slot), "the stranger pushes out its own only");
+            slot.admit();
+            strangers.extend(fill(&slots, stranger, SHARE));
+            assert!(is_kept(&slot));
         }
     }
 
     #[test]
     fn a_stranger_with_many_addresses_of_a_network_needs_a_whole_share_of_them() {
-        let places = Places::new(512);
+        let slots = ConnectionSlots::new(512);
         let addresses = |from: usize, count: usize| -> Vec<_> {
-            (from..from + count).map(|at| places.take(&peer(&format!("2001:db8::1:{at:x}"))).unwrap()).collect()
+            (from..from + count).map(|at| slots.take(&peer(&format!("2001:db8::1:{at:x}"))).unwrap()).collect()
         };
         let early = addresses(0, SHARE);
-        let glasses = places.take(&peer("2001:db8::7")).unwrap();
+        let glasses = slots.take(&peer("2001:db8::7")).unwrap();
         assert_eq!(kept(&early), SHARE - 1);
         let _late = addresses(SHARE, SHARE - 1);
         assert!(is_kept(&glasses), "older ones gave way");
@@ -463,34 +463,34 @@ mod tests {
     #[test]
     fn a_stranger_that_is_four_sources_locks_out_nobody() {
         const SOURCES: [&str; 4] = ["192.0.2.66", "fe80::66", "fd00::66", "2001:db8::66"];
-        let places = Places::new(512);
-        let mut strangers: Vec<_> = SOURCES.iter().flat_map(|from| fill(&places, from, SHARE)).collect();
-        assert_eq!(kept(&strangers), 4 * SHARE, "all places of newcomers");
+        let slots = ConnectionSlots::new(512);
+        let mut strangers: Vec<_> = SOURCES.iter().flat_map(|from| fill(&slots, from, SHARE)).collect();
+        assert_eq!(kept(&strangers), 4 * SHARE, "all slots of newcomers");
         for glasses in ["192.0.2.7", "fe80::7", "2001:db8::7", "198.51.100.7"] {
-            let place = places.take(&peer(glasses)).expect("a place");
-            strangers.extend(SOURCES.iter().flat_map(|from| fill(&places, from, SHARE)));
-            assert!(is_kept(&place), "{glasses}");
+            let slot = slots.take(&peer(glasses)).expect("a slot");
+            strangers.extend(SOURCES.iter().flat_map(|from| fill(&slots, from, SHARE)));
+            assert!(is_kept(&slot), "{glasses}");
             assert_eq!(kept(&strangers), 4 * SHARE - 1);
-            place.admit();
-            assert_eq!(places.newcomers.here().len(), 4 * SHARE - 1);
+            slot.admit();
+            assert_eq!(slots.newcomers.here().len(), 4 * SHARE - 1);
         }
     }
 
     #[test]
     fn newcomers_make_room_also_where_those_that_are_admitted_have_most_places() {
-        let places = Places::new(512);
-        let admitted = fill(&places, "127.0.0.1", 1);
+        let slots = ConnectionSlots::new(512);
+        let admitted = fill(&slots, "127.0.0.1", 1);
         admitted[0].admit();
         let mut sessions = Vec::new();
         for at in 0..499 {
-            let place = places.take(&peer(&format!("10.0.{}.{}", at / 250, at % 250))).unwrap();
-            place.admit();
-            sessions.push(place);
+            let slot = slots.take(&peer(&format!("10.0.{}.{}", at / 250, at % 250))).unwrap();
+            slot.admit();
+            sessions.push(slot);
         }
         // Twelve are left, which is less than a share.
-        let strangers = fill(&places, "192.0.2.66", 12);
-        assert!(places.is_busy_for(&peer("198.51.100.7")), "who may have forged its address pushes out nobody");
-        let glasses = places.take(&peer("198.51.100.7")).expect("a place");
+        let strangers = fill(&slots, "192.0.2.66", 12);
+        assert!(slots.is_busy_for(&peer("198.51.100.7")), "who may have forged its address pushes out nobody");
+        let glasses = slots.take(&peer("198.51.100.7")).expect("a slot");
         assert_eq!((kept(&strangers), kept(&sessions)), (11, 499));
         glasses.admit();
         assert!(is_kept(&glasses));
@@ -498,35 +498,35 @@ mod tests {
 
     #[test]
     fn who_waits_for_an_operator_gives_way_last() {
-        let places = Places::new(8);
-        let waits = places.take(&peer("192.0.2.1")).unwrap();
+        let slots = ConnectionSlots::new(8);
+        let waits = slots.take(&peer("192.0.2.1")).unwrap();
         waits.waits(true);
-        let silent: Vec<_> = (2..50).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
+        let silent: Vec<_> = (2..50).map(|at| slots.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
         assert!(is_kept(&waits));
         assert_eq!(kept(&silent), 3);
-        // They count: places that strangers wait in are not taken from those of sessions.
-        let more: Vec<_> = (50..60).map(|at| places.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
-        more.iter().filter(|place| is_kept(place)).for_each(|place| place.waits(true));
-        let known = places.take(&peer("192.0.2.99")).unwrap();
+        // They count: slots that strangers wait in are not taken from those of sessions.
+        let more: Vec<_> = (50..60).map(|at| slots.take(&peer(&format!("192.0.2.{at}"))).unwrap()).collect();
+        more.iter().filter(|slot| is_kept(slot)).for_each(|slot| slot.waits(true));
+        let known = slots.take(&peer("192.0.2.99")).unwrap();
         assert!(!is_kept(&waits) && kept(&more) == 3 && is_kept(&known));
         // It was turned away, and its connection is about to close.
-        more.iter().for_each(|place| place.waits(false));
+        more.iter().for_each(|slot| slot.waits(false));
         known.waits(true);
-        let _later = fill(&places, "198.51.100.7", 1);
+        let _later = fill(&slots, "198.51.100.7", 1);
         assert!(kept(&more) == 2 && is_kept(&known));
     }
 
     #[tokio::test]
     async fn who_gives_way_is_dropped_unless_it_is_admitted() {
-        let places = Places::new(8);
-        let stranger = places.take(&peer("192.0.2.1")).unwrap();
+        let slots = ConnectionSlots::new(8);
+        let stranger = slots.take(&peer("192.0.2.1")).unwrap();
         let endless = pin!(std::future::pending::<()>());
         let serving = stranger.keep(endless);
-        let glasses = async { places.take(&peer("192.0.2.1")).unwrap() };
+        let glasses = async { slots.take(&peer("192.0.2.1")).unwrap() };
         let (served, glasses) = tokio::join!(serving, glasses);
         assert_eq!(served, None);
         // Its proof came in the moment in which it was to give way.
-        let other = places.take(&peer("192.0.2.1")).unwrap();
+        let other = slots.take(&peer("192.0.2.1")).unwrap();
         assert!(!is_kept(&glasses) && is_kept(&other));
         glasses.admit();
         let session = pin!(async {
@@ -538,10 +538,10 @@ mod tests {
 
     #[test]
     fn nobody_is_refused_in_the_moment_in_which_another_newcomer_leaves() {
-        // No place is free but those of one newcomer, and two come and go at once.
-        let places = Places::new(8);
-        let local: Vec<_> = (0..LOCAL + 1).map(|_| places.take(&peer("127.0.0.1")).unwrap()).collect();
-        let come_and_go = || (0..100_000).filter(|_| places.take(&peer("127.0.0.1")).is_none()).count();
+        // No slot is free but those of one newcomer, and two come and go at once.
+        let slots = ConnectionSlots::new(8);
+        let local: Vec<_> = (0..LOCAL + 1).map(|_| slots.take(&peer("127.0.0.1")).unwrap()).collect();
+        let come_and_go = || (0..100_000).filter(|_| slots.take(&peer("127.0.0.1")).is_none()).count();
         let refused = std::thread::scope(|scope| {
             let others = [scope.spawn(come_and_go), scope.spawn(come_and_go)];
             others.map(|other| other.join().unwrap())
@@ -552,8 +552,8 @@ mod tests {
 
     #[test]
     fn a_newcomer_has_a_number_of_requests() {
-        let places = Places::new(8);
-        let (stranger, known) = (places.take(&peer("192.0.2.1")).unwrap(), places.take(&peer("192.0.2.2")).unwrap());
+        let slots = ConnectionSlots::new(8);
+        let (stranger, known) = (slots.take(&peer("192.0.2.1")).unwrap(), slots.take(&peer("192.0.2.2")).unwrap());
         known.admit();
         for _ in 0..REQUESTS_MAX {
             assert!(!stranger.is_used_up());
