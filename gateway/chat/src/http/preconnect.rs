@@ -1,5 +1,5 @@
-//! Preconnect: a connection is opened before its request. Name resolution, TCP and TLS take two or three round trips, and
-//! the wearer is still speaking.
+//! Preconnect: a connection is opened before its request. Name resolution, TCP and TLS take two or three round trips,
+//! and the wearer is still speaking.
 //!
 //! The HTTP client opens connections only for requests. So there are two clients with the same settings around the same
 //! connector. The connector of the opening client stores its connection here and then fails, so that this client never
