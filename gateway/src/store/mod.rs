@@ -38,9 +38,10 @@ pub(crate) use schema::SCHEMA;
 pub(crate) use snapshot::{Contents, contents, copy_closed, without_pairings};
 pub use writer::Write;
 
+use guard::Reply;
 pub(crate) use opened::open_environment;
 pub(crate) use whole::complete;
-use writer::Writer;
+use writer::{Job, Writer};
 
 use crate::runtime::readers::Readers;
 
@@ -198,9 +199,7 @@ impl Store {
     /// # Errors
     /// Nothing was written.
     pub async fn write(&self, write: Write) -> Result<u64, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.submit(write, move |result| drop(reply.send(result)))?;
-        answer.await.map_err(|_| Error::Closed)?
+        self.answered(|reply| self.writer.submit(write, reply)).await
     }
 
     /// As [`write`](Self::write); `reply` is called on the store's thread. Writes take effect in
@@ -217,9 +216,7 @@ impl Store {
     /// # Errors
     /// The writer has stopped, or too many writes wait.
     pub async fn settled(&self) -> Result<(), Error> {
-        // No row has this key: only its place in the queue matters.
-        let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
-        self.write(nothing).await.map(drop)
+        self.answered(|reply| self.writer.send(Job::Flush(reply))).await.map(drop)
     }
 
     /// Whether a record of so many bytes fits: tested by a put that is not committed.
@@ -227,9 +224,7 @@ impl Store {
     /// # Errors
     /// It does not fit, or the store is closed.
     pub(crate) async fn try_room(&self, bytes: usize) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        self.writer.try_room(bytes, Box::new(move |result| drop(reply.send(result))))?;
-        answer.await.map_err(|_| Error::Closed)?.map(drop)
+        self.answered(|reply| self.writer.send(Job::TryRoom(bytes, reply))).await.map(drop)
     }
 
     /// Whether a commit works: tested by a record that is put and removed in one transaction.
@@ -237,9 +232,7 @@ impl Store {
     /// # Errors
     /// It does not.
     pub(crate) async fn try_write(&self) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        self.writer.try_write(Box::new(move |result| drop(reply.send(result))))?;
-        answer.await.map_err(|_| Error::Closed)?.map(drop)
+        self.answered(|reply| self.writer.send(Job::TryWrite(reply))).await.map(drop)
     }
 
     /// Used bytes of the store's maximum.
@@ -289,9 +282,7 @@ impl Store {
         &self,
         scope: impl FnOnce(&Disk) -> Result<Scope, Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        self.writer.erase(Box::new(scope), Box::new(move |result| drop(reply.send(result))))?;
-        answer.await.map_err(|_| Error::Closed)?.map(drop)
+        self.answered(|reply| self.writer.send(Job::Erase(Box::new(scope), reply))).await.map(drop)
     }
 
     /// Ends the writer after what was submitted before, and closes the file, so that it may be opened again in this
@@ -300,9 +291,14 @@ impl Store {
     /// # Errors
     /// It is closed already, or no thread can be started.
     pub async fn close(&self) -> Result<(), Error> {
+        self.answered(|reply| self.writer.close(reply)).await.map(drop)
+    }
+
+    /// Waits for the answer to a job that is submitted with this reply.
+    async fn answered(&self, submit: impl FnOnce(Reply) -> Result<(), Error>) -> Result<u64, Error> {
         let (reply, answer) = oneshot::channel();
-        self.writer.close(Box::new(move |result| drop(reply.send(result))))?;
-        answer.await.map_err(|_| Error::Closed)?.map(drop)
+        submit(Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?
     }
 
     /// Whether writes for this user are allowed; otherwise they fail with [`Error::Erasing`].

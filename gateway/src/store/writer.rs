@@ -108,8 +108,10 @@ impl Write {
 type FindScope = Box<dyn FnOnce(&Disk) -> Result<Scope, Error> + Send>;
 
 /// A job of the writer.
-enum Job {
+pub(super) enum Job {
     Write(Write, Reply),
+    /// Nothing: its answer says that everything before it is done.
+    Flush(Reply),
     /// Test whether so many bytes fit.
     TryRoom(usize, Reply),
     /// Test whether a commit works.
@@ -149,16 +151,10 @@ impl Writer {
         self.send(Job::Write(write, reply))
     }
 
-    pub(super) fn try_room(&self, bytes: usize, reply: Reply) -> Result<(), Error> {
-        self.send(Job::TryRoom(bytes, reply))
-    }
-
-    pub(super) fn try_write(&self, reply: Reply) -> Result<(), Error> {
-        self.send(Job::TryWrite(reply))
-    }
-
-    pub(super) fn erase(&self, scope: FindScope, reply: Reply) -> Result<(), Error> {
-        self.send(Job::Erase(scope, reply))
+    /// Queues a job. Writes go by [`submit`](Self::submit), which knows who is barred, and closing by
+    /// [`close`](Self::close), which waits for room.
+    pub(super) fn send(&self, job: Job) -> Result<(), Error> {
+        self.queue.put(job)
     }
 
     /// Ends the writer after what was submitted before. If the queue is full, a thread of its own waits: closing
@@ -196,16 +192,13 @@ impl Writer {
     pub(super) fn load(&self) -> (usize, u64) {
         self.queue.load()
     }
-
-    fn send(&self, job: Job) -> Result<(), Error> {
-        self.queue.put(job)
-    }
 }
 
 fn run(disk: &Disk, jobs: &Jobs<Job>) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| jobs.next()) {
         match first {
+            Job::Flush(reply) => answer(reply, Ok(0)),
             Job::TryRoom(bytes, reply) => answer(reply, caught(|| trial::room(disk, bytes))),
             Job::TryWrite(reply) => answer(reply, caught(|| trial::write(disk))),
             Job::Erase(scope, reply) => answer(reply, caught(|| disk.erase(&scope(disk)?))),
@@ -213,6 +206,7 @@ fn run(disk: &Disk, jobs: &Jobs<Job>) {
                 disk.close();
                 // Later submissions are not written.
                 for Job::Write(_, reply)
+                | Job::Flush(reply)
                 | Job::TryRoom(_, reply)
                 | Job::TryWrite(reply)
                 | Job::Erase(_, reply)
