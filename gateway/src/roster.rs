@@ -136,49 +136,38 @@ impl Roster {
         })
     }
 
-    /// The connection of a session is lost.
-    pub fn lost(&self, id: &str, session: u32) {
+    /// Changes what is known of the connection of a session; of one that has left its device's place, nothing.
+    fn update_via(&self, id: &str, session: u32, change: impl FnOnce(&mut Via)) {
         self.with(|devices| {
             if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via.lost_us = Some(clock::mono_us());
+                change(&mut present.via);
             }
         });
+    }
+
+    /// The connection of a session is lost.
+    pub fn lost(&self, id: &str, session: u32) {
+        self.update_via(id, session, |via| via.lost_us = Some(clock::mono_us()));
     }
 
     /// The first frame of a session has come over its connection, at this time.
     pub fn confirmed(&self, id: &str, session: u32, at_us: u64) {
-        self.with(|devices| {
-            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via.confirmed_us = Some(at_us);
-            }
-        });
+        self.update_via(id, session, |via| via.confirmed_us = Some(at_us));
     }
 
     /// A session goes on over another connection.
     pub fn moved(&self, id: &str, session: u32, via: Via) {
-        self.with(|devices| {
-            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via = Via { turn: present.via.turn, ..via };
-            }
-        });
+        self.update_via(id, session, |old| *old = Via { turn: old.turn, ..via });
     }
 
     /// The connection of a session goes on from another address of its device.
     pub fn migrated(&self, id: &str, session: u32, peer: SocketAddr) {
-        self.with(|devices| {
-            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via.peer = peer;
-            }
-        });
+        self.update_via(id, session, |via| via.peer = peer);
     }
 
     /// A turn of a session begins, or none is under way any more.
     pub fn turn(&self, id: &str, session: u32, turn: Option<u32>) {
-        self.with(|devices| {
-            if let Some(present) = devices.get_mut(id).filter(|present| present.session == session) {
-                present.via.turn = turn;
-            }
-        });
+        self.update_via(id, session, |via| via.turn = turn);
     }
 
     /// Takes a session out of its device's place; `false` when another one has it.
