@@ -21,8 +21,6 @@ pub mod credentials;
 pub mod deadline;
 pub mod definition;
 pub mod device;
-#[cfg(test)]
-mod dispatch_tests;
 pub mod executor;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

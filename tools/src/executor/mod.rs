@@ -294,6 +294,8 @@ fn bytes_of(result: &ToolResult) -> u64 {
 }
 
 #[cfg(test)]
+mod call_tests;
+#[cfg(test)]
 mod question_tests;
 #[cfg(test)]
 mod tests;

@@ -34,11 +34,8 @@ use crate::{
     test_support::{World, call, context},
 };
 
-#[path = "dispatch_again_tests.rs"]
 mod again;
-#[path = "dispatch_nested_tests.rs"]
 mod nested;
-#[path = "dispatch_outside_tests.rs"]
 mod outside;
 
 /// In-memory intents, which survive an executor as a store survives a process.

@@ -1,4 +1,4 @@
-//! Tests of the executor's rules, on tokio's paused clock.
+//! Tests of a single call, from its name to its result, on tokio's paused clock.
 
 use std::{
     sync::{

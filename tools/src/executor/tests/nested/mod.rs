@@ -11,7 +11,6 @@ use crate::{
     programs::CallOutcome,
 };
 
-#[path = "dispatch_account_tests.rs"]
 mod account;
 
 type Script = dyn Fn(RunContext) -> BoxFuture<'static, ToolResult> + Send + Sync;
