@@ -33,7 +33,7 @@ mod tests;
 
 /// Bytes of a program's stack: some hundred calls within calls.
 const STACK_BYTES_MAX: usize = 256 * 1024;
-const PRELUDE: &str = include_str!("prelude.js");
+const PRELUDE: &str = include_str!("../prelude.js");
 /// The module that passes calls on.
 const BRIDGE: &str = "@lorgnette/bridge";
 const BRIDGE_SOURCE: &str =

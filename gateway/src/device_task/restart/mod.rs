@@ -398,13 +398,10 @@ const UNWRITTEN_MAX: usize = 8;
 const AGAIN_US: u64 = 1_000_000;
 
 #[cfg(test)]
-#[path = "restart_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "restart_row_tests.rs"]
 mod row_tests;
 
 #[cfg(test)]
-#[path = "restart_untold_tests.rs"]
 mod untold_tests;
