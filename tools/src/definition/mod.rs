@@ -237,5 +237,4 @@ impl Hints {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;
