@@ -1,6 +1,6 @@
 //! The tools' port to the apps.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{AppKind, AppPresence, AppState, AppStopReason, SceneApp};
@@ -15,17 +15,21 @@ impl Host {
     /// The apps that a user may refer to or address.
     pub fn scene(&self, user: &str) -> Vec<SceneApp> {
         let states = self.states(user);
-        let presence = |app: &App| match (states.get(&app.package), app.kind) {
-            (None | Some(AppState::Stopping | AppState::Dormant | AppState::Away), _) => AppPresence::Idle,
+        let presence = |app: &App| match app.kind {
+            _ if !is_running(&states, app) => AppPresence::Idle,
             // Only one app of this kind runs at a time.
-            (Some(_), AppKind::Foreground) => AppPresence::InFront,
-            (Some(_), AppKind::Background | AppKind::Dashboard) => AppPresence::Running,
+            AppKind::Foreground => AppPresence::InFront,
+            AppKind::Background | AppKind::Dashboard => AppPresence::Running,
         };
         let apps = self.installed.list_for(user);
         apps.iter()
             .map(|app| SceneApp { package: app.package.clone(), name: name_of(app), presence: presence(app) })
             .collect()
     }
+}
+
+fn is_running(states: &BTreeMap<String, AppState>, app: &App) -> bool {
+    states.get(&app.package).is_some_and(|state| state.is_running())
 }
 
 #[async_trait]
@@ -40,10 +44,8 @@ impl AppHost for Host {
 
     async fn list(&self, user: &str) -> Result<Vec<AppEntry>, PortError> {
         let states = self.states(user);
-        let entry = |app: std::sync::Arc<tools::apps::manifest::App>| AppEntry {
-            running: states
-                .get(&app.package)
-                .is_some_and(|state| !matches!(state, AppState::Stopping | AppState::Away)),
+        let entry = |app: Arc<App>| AppEntry {
+            running: is_running(&states, &app),
             name: name_of(&app),
             package: app.package.clone(),
             description: app.description.clone(),

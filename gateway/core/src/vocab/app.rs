@@ -137,6 +137,17 @@ pub enum AppState {
     Dormant,
 }
 
+impl AppState {
+    /// Whether the wearer has the app now: its session stands or is being made. One that only waits, for its server or
+    /// for glasses, has been told to stop, or is not there.
+    pub fn is_running(self) -> bool {
+        match self {
+            Self::Connecting | Self::Running | Self::Grace | Self::Resurrecting => true,
+            Self::Away | Self::Stopping | Self::Dormant => false,
+        }
+    }
+}
+
 /// Why an app is stopped, as sent to the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppStopReason {
@@ -162,6 +173,16 @@ impl AppStopReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_app_that_waits_for_its_server_or_for_glasses_does_not_run() {
+        for state in [AppState::Connecting, AppState::Running, AppState::Grace, AppState::Resurrecting] {
+            assert!(state.is_running(), "{state:?}");
+        }
+        for state in [AppState::Away, AppState::Stopping, AppState::Dormant] {
+            assert!(!state.is_running(), "{state:?}");
+        }
+    }
 
     #[test]
     fn a_duration_is_stored_as_apps_write_it() {
