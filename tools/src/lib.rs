@@ -33,6 +33,7 @@ pub mod limits;
 pub mod matching;
 pub mod mcp;
 pub mod memory;
+mod mutex;
 pub mod nested;
 mod order;
 pub mod permissions;

@@ -7,7 +7,7 @@ mod effects;
 
 use std::{
     fmt::{self, Debug, Formatter},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolError, ToolResult};
@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     deadline::Deadline,
     limits::{NAME_BYTES_MAX, NESTED_ARGUMENTS_BYTES_MAX, NESTED_CALLS_MAX, RUN_ARGUMENTS_BYTES_MAX},
+    mutex::lock,
     programs::{CallOutcome, Frozen, LIBRARY, RunCall},
     reply::cut,
     secret::Secrets,
@@ -300,10 +301,6 @@ impl Debug for Shared {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("parent", &self.parent).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Arguments as JSON without secrets, in at most so many bytes.

@@ -6,7 +6,7 @@ mod tool;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
 use gateway_core::vocab::ToolSpec;
@@ -25,6 +25,7 @@ use crate::{
         NAME_BYTES_MAX, PROGRESS_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
         TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
     },
+    mutex::lock,
     permissions::ConfiguredClients,
     phrases,
     schema::Schema,
@@ -367,10 +368,6 @@ impl Registry {
 fn with_own_name(spec: ToolSpec) -> (ToolSpec, String) {
     let name = spec.name.clone();
     (spec, name)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a tool may have this full name.

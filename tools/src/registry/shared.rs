@@ -3,11 +3,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use gateway_core::vocab::ToolSpec;
 use sha2::{Digest as _, Sha256};
+
+use crate::mutex::lock;
 
 /// Definitions, shared with the catalogue: even lists of thousands are cheap to clone. Equal definitions are one
 /// object, and so are equal lists from the catalogue.
@@ -70,10 +72,6 @@ impl Shared {
         let key = tools.iter().map(|tool| Arc::as_ptr(tool).addr()).collect();
         lock(&self.lists).get_or_keep(key, || tools.into())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ use super::{
     child::{MESSAGE_BYTES_MAX, TOO_LARGE},
     convert,
     link::Link,
-    lock,
 };
 use crate::{
     caller::Exact,
     executor::arguments_hash,
+    mutex::lock,
     ports::ConsentRequest,
     registry::{RunContext, Runner},
     reply::{cut, seconds},

@@ -19,7 +19,7 @@ mod words;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -34,7 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(crate) use self::{ask::OnBehalf, call::Failure, watch::Watch};
 use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
-use crate::{registry::Registry, secret::Secrets};
+use crate::{mutex::lock, registry::Registry, secret::Secrets};
 
 /// Target of the lines that servers have written: the stored log leaves them out, since a server may write what a
 /// wearer has said.
@@ -276,8 +276,4 @@ impl Pool {
     pub(crate) fn changes(&self) -> broadcast::Receiver<ServerChange> {
         self.changes.subscribe()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

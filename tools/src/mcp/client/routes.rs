@@ -16,7 +16,8 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
 
-use super::{Downstream, OnBehalf, ServerChange, lock};
+use super::{Downstream, OnBehalf, ServerChange};
+use crate::mutex::lock;
 
 /// A call that waits for its answer.
 struct Active {

@@ -14,8 +14,8 @@ use tokio::{
 use super::{
     Downstream, ServerChange,
     link::{Link, REQUEST_MS_MAX},
-    lock,
 };
+use crate::mutex::lock;
 
 /// Maximum watched resources of one server, including those that it is just being asked to let go.
 const WATCHED_MAX: usize = 256;

@@ -8,7 +8,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -32,6 +32,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Approver, results::Outcome};
 use crate::{
     caller::{Caller, Exact, NotAsked},
+    mutex::lock,
     ports::ConsentRequest,
 };
 
@@ -313,10 +314,6 @@ fn severity(level: LoggingLevel) -> u8 {
         LoggingLevel::Alert => 6,
         LoggingLevel::Emergency => 7,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
 //! Change notifications for clients.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use rmcp::{
     RoleServer,
@@ -14,7 +11,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::Hub;
-use crate::mcp::client::{ServerChange, Watch};
+use crate::{
+    mcp::client::{ServerChange, Watch},
+    mutex::lock,
+};
 
 /// Resources that a session watches, by server and the server's own URI.
 pub(super) type Watched = Mutex<BTreeMap<(String, String), Watch>>;
@@ -125,8 +125,4 @@ pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) 
         () = context.cancelled() => {}
         () = hub.stop.cancelled() => {}
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

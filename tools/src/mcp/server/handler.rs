@@ -5,7 +5,7 @@
 use std::{
     collections::btree_map::Entry,
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -33,7 +33,7 @@ use super::{
     parked::{self, Waiting},
     results::{self, Outcome},
 };
-use crate::{call::CallContext, executor::arguments_hash, mcp::client::OnBehalf, source::Source};
+use crate::{call::CallContext, executor::arguments_hash, mcp::client::OnBehalf, mutex::lock, source::Source};
 
 /// Timeout of a call whose tool declares none: an MCP client may wait longer than a wearer.
 const CALL_MS_DEFAULT: u64 = 120_000;
@@ -432,8 +432,4 @@ impl ServerHandler for Session {
         changes::tell_subscription(&self.endpoint.hub, &context).await;
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
