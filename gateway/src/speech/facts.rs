@@ -1,7 +1,7 @@
 //! What the listener detects, in the core's words.
 
-use audio::listener::Fact;
-use gateway_core::vocab::VoiceFact;
+use audio::{listener::Fact, microphone::Fault};
+use gateway_core::vocab::{MicrophoneFault, VoiceFact};
 
 /// The listener's fact as the core's. Times stay capture times in microseconds.
 pub fn of_listener(fact: Fact) -> VoiceFact {
@@ -13,6 +13,16 @@ pub fn of_listener(fact: Fact) -> VoiceFact {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
         Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
+    }
+}
+
+/// A fault of the microphone as the core's.
+pub fn of_microphone(fault: Fault) -> MicrophoneFault {
+    match fault {
+        Fault::Dead => MicrophoneFault::Dead,
+        Fault::Clipping => MicrophoneFault::Clipping,
+        Fault::Quiet => MicrophoneFault::Quiet,
+        Fault::Offset => MicrophoneFault::Offset,
     }
 }
 

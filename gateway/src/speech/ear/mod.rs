@@ -14,7 +14,6 @@ use audio::{
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
-    microphone::Fault,
     samples::Samples,
     vad::silero,
 };
@@ -258,13 +257,7 @@ impl Ear {
     /// The next fault of the microphone that was found, or that is gone (`false`), as a core type.
     pub(crate) fn next_fault(&mut self) -> Option<(MicrophoneFault, bool)> {
         let (fault, present) = self.listener.take_fault()?;
-        let fault = match fault {
-            Fault::Dead => MicrophoneFault::Dead,
-            Fault::Clipping => MicrophoneFault::Clipping,
-            Fault::Quiet => MicrophoneFault::Quiet,
-            Fault::Offset => MicrophoneFault::Offset,
-        };
-        Some((fault, present))
+        Some((facts::of_microphone(fault), present))
     }
 
     /// Requests a score of how likely the speaker is done.
