@@ -36,7 +36,7 @@ pub enum DeviceMessage {
     Synthesised(Synthesised),
     /// A pause was judged.
     Scored(Scored),
-    /// A wake phrase was heard.
+    /// A head has heard a wake phrase, beside the task.
     WakeHeard(WakeHeard),
     /// A tool of the glasses is to run.
     CallDevice(Box<CallDevice>),

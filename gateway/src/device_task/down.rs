@@ -161,6 +161,8 @@ impl Session {
             ear.close_utterance(utterance, clock::mono_us());
             self.stored.utterance_ended(utterance, ear.heard_until_us());
         }
+        // A wake phrase of the device whose end was still to come is taken for one of this utterance.
+        self.take_facts();
     }
 
     fn set_muted(&mut self, muted: bool, stays: bool) {

@@ -124,6 +124,7 @@ impl Session {
             Up::Connection(connection) => self.connection(connection.link),
             Up::Wake(up::Wake { phrase, score_permille }) => {
                 self.wake_told(&ReportedWake { phrase: phrase.to_owned(), at_us: stamp.time_us, score_permille });
+                self.take_facts();
             }
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {

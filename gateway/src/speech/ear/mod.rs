@@ -237,9 +237,13 @@ impl Ear {
         self.listener.next_wake_us().into_iter().chain(self.decodes.next_wake_us()).min()
     }
 
-    /// The next fact, as a core type.
+    /// The next fact, as a core type. A wake phrase of the device comes last: behind the beginning of its utterance.
     pub(crate) fn next_fact(&mut self) -> Option<VoiceFact> {
-        let fact = (!self.facts.is_empty()).then(|| self.facts.remove(0))?;
+        if self.facts.is_empty() {
+            let found = self.wake.as_mut().and_then(Wake::take_found)?;
+            return Some(self.wake_heard(found));
+        }
+        let fact = self.facts.remove(0);
         match fact {
             Fact::Paused { utterance, .. } => self.judge_pause(utterance),
             Fact::SpeechStarted { .. } => {

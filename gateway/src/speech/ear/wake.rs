@@ -6,7 +6,7 @@ use audio::{fair::Owner, wake::Head};
 
 use super::{device_wake::DeviceWake, steps::Steps};
 use crate::{
-    mailbox::{DeviceMessage, Mailbox, WakeHeard},
+    mailbox::{Mailbox, WakeHeard},
     speech::wake::{WakeCounts, WakeWords},
 };
 
@@ -25,7 +25,8 @@ pub(crate) enum WakeSource {
 pub(super) struct Wake {
     by: By,
     counts: Arc<WakeCounts>,
-    mailbox: Mailbox,
+    /// One of the device's that was found in the sound, until it is taken.
+    found: Option<WakeHeard>,
     /// The last one that was heard.
     heard: Option<WakeHeard>,
 }
@@ -36,16 +37,15 @@ enum By {
 }
 
 impl Wake {
-    /// For a device whose jobs have this owner. What is heard is reported to `mailbox`; `None`: nobody hears anything.
+    /// For a device whose jobs have this owner. What heads hear, beside the device's task, is reported to `mailbox`; `None`:
+    /// nobody hears anything.
     pub(super) fn new(source: WakeSource, counts: Arc<WakeCounts>, owner: Owner, mailbox: Mailbox) -> Option<Self> {
         let by = match source {
             WakeSource::Text => return None,
-            WakeSource::Heads(words, heads) => {
-                By::Heads(Steps::new((words, heads, counts.clone()), owner, mailbox.clone()))
-            }
+            WakeSource::Heads(words, heads) => By::Heads(Steps::new((words, heads, counts.clone()), owner, mailbox)),
             WakeSource::Device(phrases) => By::Device(DeviceWake::new(phrases)),
         };
-        Some(Self { by, counts, mailbox, heard: None })
+        Some(Self { by, counts, found: None, heard: None })
     }
 
     /// Listens to what is new: the open utterance with its sound and the capture time of its end, and the end of all sound
@@ -60,11 +60,16 @@ impl Wake {
             (By::Device(device), Some(open)) if last => device.closing(open),
             (By::Device(device), open) => device.found(open, until_us),
         };
-        let Some(heard) = found else { return };
-        self.counts.heard();
-        if self.mailbox.try_send(DeviceMessage::WakeHeard(heard)).is_err() {
-            tracing::debug!("a wake phrase of the device found its mailbox full");
+        if found.is_some() {
+            self.counts.heard();
+            self.found = found;
         }
+    }
+
+    /// The phrase of the device that was found in the sound. The device tells of one at a time, so that there is no other
+    /// if it is taken before the next one is told.
+    pub(super) fn take_found(&mut self) -> Option<WakeHeard> {
+        self.found.take()
     }
 
     /// The device has heard a wake phrase that ended at this capture time. Returns what it should be told, once. Where it is
@@ -90,10 +95,46 @@ impl Wake {
 
     /// Forgets all sound: the microphone is switched off.
     pub(super) fn forget(&mut self) {
-        self.heard = None;
+        (self.found, self.heard) = (None, None);
         match &mut self.by {
             By::Heads(steps) => steps.forget(),
             By::Device(device) => device.forget(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use audio::frame::RATE_HZ;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::mailbox::DeviceMessage;
+
+    #[test]
+    fn a_phrase_of_the_device_is_found_however_full_its_mailbox_is() {
+        let (mailbox, _messages) = mpsc::channel(1);
+        mailbox.try_send(DeviceMessage::CancelCalls).unwrap();
+        let counts = Arc::<WakeCounts>::default();
+        let source = WakeSource::Device(["hey mentra".to_owned()].into());
+        let mut wake = Wake::new(source, counts.clone(), Owner::unique(), mailbox).unwrap();
+        let second = [0_i16; RATE_HZ as usize];
+        let open = |end_us: u64| Some((3, second.as_slice(), end_us));
+        wake.told("Hey, Mentra", 4_750_000, 0.9);
+        wake.listen(open(5_000_000), Some(5_000_000), false);
+        let found = wake.take_found().map(|heard| (heard.utterance, heard.at_us, heard.end));
+        assert_eq!(found, Some((3, 4_750_000, 12_000)));
+        assert!(wake.take_found().is_none() && counts.get().heard == 1, "once");
+        // Also when its utterance is closed before it has the end of the phrase.
+        wake.told("Hey, Mentra", 6_250_000, 0.9);
+        wake.listen(open(6_000_000), Some(6_000_000), false);
+        assert!(wake.take_found().is_none());
+        wake.listen(open(6_000_000), Some(6_000_000), true);
+        assert_eq!(wake.take_found().map(|heard| heard.at_us), Some(6_000_000));
+        // What was found before the microphone was switched off counts no more.
+        wake.told("Hey, Mentra", 5_900_000, 0.9);
+        wake.listen(open(6_000_000), Some(6_000_000), false);
+        wake.forget();
+        assert!(wake.take_found().is_none());
     }
 }
