@@ -13,7 +13,7 @@ pub(crate) struct AdmissionContext<'a> {
     /// Users that may have devices.
     pub(crate) users_max: usize,
     /// Limits log lines about devices that wait for pairing.
-    pub(crate) waits: &'a Sparse,
+    pub(crate) waits: &'a LogThrottle,
     /// The connection's slot, if it counts.
     pub(crate) slot: Option<&'a ConnectionSlot>,
 }

@@ -305,7 +305,7 @@ async fn what_a_restart_has_cut_off_is_left_for_each_process_until_the_wearer_wa
 async fn what_is_shown_before_the_welcome_has_arrived_is_told_once_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), 16).unwrap();
-    let journal = StoredIntents::new(store.clone(), CancellationToken::new());
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
     let intent = Intent {
         user: USER.into(),
         key: [1; 16],
