@@ -52,7 +52,7 @@ enum Proof {
 
 struct Scene {
     title: &'static str,
-    file: &'static str,
+    name: &'static str,
     sentence: &'static str,
     proof: Proof,
 }
@@ -60,19 +60,19 @@ struct Scene {
 const OVER_WEBSOCKET: [Scene; 3] = [
     Scene {
         title: "a timer",
-        file: "1-timer.wav",
+        name: "timer",
         sentence: "Hey Mentra, set a timer for ten minutes.",
         proof: Proof::Answer(&["ten minute", "10 minute", "10:00"]),
     },
     Scene {
         title: "a note",
-        file: "2-note.wav",
+        name: "note",
         sentence: "Hey Mentra, take a note: call the dentist on Friday.",
         proof: Proof::Answer(&["dentist"]),
     },
     Scene {
         title: "a tool of the glasses themselves",
-        file: "3-brightness.wav",
+        name: "brightness",
         sentence: "Hey Mentra, set the brightness to forty percent.",
         proof: Proof::Tool("display.brightness", "40"),
     },
@@ -80,14 +80,14 @@ const OVER_WEBSOCKET: [Scene; 3] = [
 
 const OF_AN_APP: Scene = Scene {
     title: "a mini-app, started by the call",
-    file: "4-app.wav",
+    name: "app",
     sentence: "Hey Mentra, keep in mind the train at noon.",
     proof: Proof::Answer(&["keep in mind the train"]),
 };
 
 const OF_A_SERVER: Scene = Scene {
     title: "a tool of an MCP server",
-    file: "5-mcp.wav",
+    name: "mcp",
     sentence: "Hey Mentra, put apples on my shopping list.",
     proof: Proof::Answer(&["on the shopping list"]),
 };
@@ -95,14 +95,14 @@ const OF_A_SERVER: Scene = Scene {
 /// The program reads the note of the second turn. It was written by hand: no model takes part.
 const OF_A_ROUTINE: Scene = Scene {
     title: "a program, written by hand and kept as a routine",
-    file: "9-routine.wav",
+    name: "routine",
     sentence: "Hey Mentra, run my evening summary.",
     proof: Proof::Answer(&["dentist"]),
 };
 
 const OVER_QUIC: Scene = Scene {
     title: "the time, over QUIC",
-    file: "6-time.wav",
+    name: "time",
     sentence: "Hey Mentra, what time is it?",
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
@@ -110,7 +110,7 @@ const OVER_QUIC: Scene = Scene {
 /// Only a language model can answer this.
 const OF_A_MODEL: Scene = Scene {
     title: "a question to the language model",
-    file: "7-question.wav",
+    name: "question",
     sentence: "Hey Mentra, what is the capital of France?",
     proof: Proof::Answer(&["paris"]),
 };
@@ -238,7 +238,7 @@ impl Stage {
         let narrated = narrator.until_heard(glasses, said.t0_us, self.wait).await;
         let events = glasses.log().since(mark);
         self.show_display(glasses);
-        self.keep(glasses, heard_before, scene.file)?;
+        self.keep(glasses, heard_before, scene.name)?;
         self.rows.push((scene.title.to_owned(), latency::measure(&events, said.t0_us)));
         if let Err(what) = narrated.and_then(|()| proven(&scene.proof, &events)) {
             self.fail(scene.title, &what);
@@ -277,7 +277,7 @@ impl Stage {
             _ => None,
         });
         self.show_display(glasses);
-        self.keep(glasses, heard_before, "8-interruption.wav")?;
+        self.keep(glasses, heard_before, "interruption")?;
         match stopped {
             Some((at_us, played_us)) => {
                 let silent_ms = at_us.saturating_sub(begins_us) / 1_000;
@@ -313,8 +313,9 @@ impl Stage {
         }
     }
 
-    fn keep(&self, glasses: &Glasses, from: usize, file: &str) -> Result<()> {
-        let path: &Path = &self.folder.join(file);
+    /// Writes what was heard in this turn; the file has the turn's number in its name.
+    fn keep(&self, glasses: &Glasses, from: usize, name: &str) -> Result<()> {
+        let path: &Path = &self.folder.join(format!("{}-{name}.wav", self.scenes));
         let heard = glasses.heard();
         let seconds = record::write(path, heard.get(from..).unwrap_or_default())?;
         self.tell("in your ear", &format!("{} ({seconds:.1} s)", path.display()));
