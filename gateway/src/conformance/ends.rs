@@ -64,7 +64,7 @@ impl Visit<'_> {
 
     pub(super) async fn goodbye(&mut self) -> Done {
         let grace = self.grace();
-        let Session { link, _place, .. } = self.session.take().ok_or_else(no_session)?;
+        let Session { link, _slot, .. } = self.session.take().ok_or_else(no_session)?;
         let said_us = clock::mono_us();
         let goodbye = down::Goodbye { reason: GoodbyeReason::ShuttingDown, message: "", retry_after_ms: RETRY_MS };
         link.down.send_last(said_us, Down::Goodbye(goodbye))?;
