@@ -60,11 +60,23 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
     step("demo", || converse(places, model.as_ref().map(llm::Running::address)))
 }
 
+/// Removes what was heard in an earlier run.
+fn remove_sounds(folder: &Path) -> Result<(), Failure> {
+    for entry in fs::read_dir(folder).map_err(Failure::at(folder))? {
+        let path = entry.map_err(Failure::at(folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "wav") {
+            fs::remove_file(&path).map_err(Failure::at(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// Starts the gateway on a temporary data folder, pairs simulated glasses as an operator would, runs the spoken turns,
 /// shows the latencies, and stops the gateway.
 fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let kept = places.target.join("demo");
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
+    remove_sounds(&kept)?;
     let data = DataFolder::create()?;
     let programs = Programs { places, config: data.0.join("lorgnette.toml"), glasses: data.0.join("glasses") };
     fs::write(&programs.config, configuration(places, &data.0, model)).map_err(Failure::at(&programs.config))?;

@@ -28,7 +28,8 @@ pub(crate) async fn status(admin: &Admin) -> Status {
     let problems = admin.health.problems(data_dir, &services.store).await;
     let all = services.roster.all();
     let users: BTreeSet<&str> = all.iter().map(|(_, present)| present.user.as_str()).collect();
-    let apps_running = users.iter().map(|user| services.apps.states(user).len()).sum();
+    let running_of = |user: &&str| services.apps.states(user).values().filter(|state| state.is_running()).count();
+    let apps_running = users.iter().map(running_of).sum();
     let sessions = all.iter().map(|(_, present)| {
         let name = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).name.clone();
         (present.user.clone(), name, session(present))

@@ -93,11 +93,8 @@ impl Session {
         self.input(if is_told { Input::NotResumed } else { Input::Shutdown });
         settle(&mut Running { session: &mut self, up: None });
         // Glasses that only read have shown it, and their welcome has never arrived.
-        if is_told && self.services.resumption.stored.is_left_for(&self.id, &self.user.name) {
-            untold::tell_left_of(&self.services, &self.user.name, &self.id);
-        }
-        if is_told && was_left {
-            // The row of the session before it says that it is still to be told.
+        let is_left = is_told && self.services.resumption.stored.is_left_for(&self.id, &self.user.name);
+        if is_left && untold::tell_left_of(&self.services, &self.user.name, &self.id) {
             self.stored.keep();
         }
         self.stored.end();

@@ -45,6 +45,8 @@ impl Session {
     pub(super) fn restart_told(&mut self, elsewhere: bool) {
         if elsewhere {
             self.services.resumption.stored.told(&self.id, &self.user.name);
+            // Where its welcome has not arrived, the row of the session before it says that it is still to be told.
+            self.stored.keep();
             self.stored.told_elsewhere();
         } else {
             self.stored.told();

@@ -21,11 +21,10 @@ pub(crate) async fn tell_left(services: Arc<Services>, stop: CancellationToken) 
     }
 }
 
-/// This device begins a session anew: its last one does not go on, and nothing is asked again.
-pub(super) fn tell_left_of(services: &Services, user: &str, device: &str) {
-    if let Some(left) = services.resumption.stored.give_up(device, user) {
-        tell(services, (user, Some(device)), left);
-    }
+/// The last session of this device does not go on, and nothing is asked again. Returns whether nothing is left to be told.
+pub(super) fn tell_left_of(services: &Services, user: &str, device: &str) -> bool {
+    let left = services.resumption.stored.give_up(device, user);
+    left.is_none_or(|left| tell(services, (user, Some(device)), left))
 }
 
 /// Calls of which a wearer is told that their outcome is unknown. `device`: the one that it is told on, if that is known.
@@ -39,16 +38,18 @@ pub(super) fn lost_calls(
     unknown.iter().map(lost).collect()
 }
 
-fn tell(services: &Services, of: (&str, Option<&str>), RestoredTurn { unknown, asked, .. }: RestoredTurn) {
+/// Returns whether the user's task has taken it.
+fn tell(services: &Services, of: (&str, Option<&str>), RestoredTurn { unknown, asked, .. }: RestoredTurn) -> bool {
     let (user, _) = of;
     let text = restart_told_elsewhere(&lost_calls(&services.registry, of, &unknown), !asked.is_empty());
     if !services.users.undelivered(user, text) {
         tracing::warn!(user, "what a restart has cut off is not told: the user's task does not take it");
-        return;
+        return false;
     }
     // The next process need not tell it.
     journal::wearer_told(&services.store, user, &unknown);
     for question in &asked {
         services.executor.give_up(user, question);
     }
+    true
 }

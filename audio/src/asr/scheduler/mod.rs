@@ -53,8 +53,8 @@ pub enum Priority {
 /// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
-/// Jobs dropped since the start: refused, or displaced by a job of higher priority. A final refused at a pause may be
-/// submitted again at the end of the utterance.
+/// Jobs dropped since the start: refused, displaced by a job of higher priority, or, partials, stopped for one. A final
+/// refused at a pause may be submitted again at the end of the utterance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shed {
     /// Interim decodes of an utterance that goes on.
