@@ -1,6 +1,6 @@
 //! False accepts of wake phrases in real speech that has none, behind the verification by the text.
 //!
-//! `cargo xtask bench wake_false [--only PACKAGE] [--every N] [--wake-head FILE] [--decode-ms 150]`
+//! `cargo xtask bench wake_false [--only PACKAGE] [--every N] [--by text|sound] [--wake-head FILE] [--decode-ms 150]`
 //!
 //! All recordings of the packages (prompts in five languages, readings, commands, loudspeaker tests) are heard by the ear and the
 //! core of a wearer to whom nothing was said before, in virtual time (`common/ear.rs`): first with the default phrases, known by
@@ -76,8 +76,16 @@ fn main() -> Result<()> {
     let packages = packages()?;
     common::calibrate("before")?;
     let mut engines = Engines::load()?;
-    println!("the default phrases, by their text:");
-    listen(&mut engines, &packages)?;
+    let by = argument("--by");
+    ensure!(by.as_ref().is_none_or(|by| ["text", "sound"].contains(&by.as_str())), "--by is text or sound");
+    let is_wanted = |way: &str| by.as_ref().is_none_or(|by| by == way);
+    if is_wanted("text") {
+        println!("the default phrases, by their text:");
+        listen(&mut engines, &packages)?;
+    }
+    if !is_wanted("sound") {
+        return common::calibrate("after");
+    }
     if let Some(head) = head()? {
         println!("{:?}, by its sound and its text:", head.phrase());
         engines.wake = Some(head);
