@@ -195,8 +195,7 @@ impl StoredSession {
         is_submitted && self.unwritten.load(Ordering::Relaxed) == 0
     }
 
-    /// Until when nothing is acknowledged, since the device would forget what the disk does not have yet; 0: not at all. As of the
-    /// last [`store`](Self::store).
+    /// As of the last [`store`](Self::store), until when nothing is acknowledged that the disk does not have yet; 0: not at all.
     pub(super) fn withheld_until_us(&self) -> u64 {
         let since_us = self.unwritten_since_us.filter(|_| !self.is_written());
         since_us.map_or(0, |since_us| since_us.saturating_add(WITHHELD_US_MAX))
@@ -257,8 +256,7 @@ impl StoredSession {
         self.is_urgent = true;
     }
 
-    /// The wearer was told of it, and what is to be asked again is being asked. A device that only shows it proves that it has shown
-    /// it with the first frame behind its welcome.
+    /// The wearer was told of it, and what is to be asked again is being asked: known once the device has its welcome.
     pub(super) fn told(&mut self) {
         if self.stored.is_none() {
             self.is_shown = true;
