@@ -314,7 +314,7 @@ async fn a_device_that_vanishes_leaves_nothing_behind() {
         }
         drop(peer);
         // The same device reconnects at once, and is served; where the gateway has read the first frame of the old connection behind
-        // the new `hello`, which therefore looks older, at its next attempt.
+        // the new `hello`, which therefore looks older, a second later.
         let mut options = world.options(scheme, "peer");
         options.reconnect = true;
         let mut glasses = world.connect(options).await;

@@ -62,7 +62,7 @@ use tokio::{
 
 use crate::{
     clock,
-    identity::{self, Admitted, Asked, retry_ms},
+    identity::{self, Admitted, Asked, Refusal},
     text::crop,
     transport::{Link, slots::ConnectionSlot},
 };
@@ -88,7 +88,9 @@ pub(crate) async fn serve(services: &Arc<Services>, mut link: Link, slot: &Conne
     let admitted = tokio::select! {
         admitted = Box::pin(identity::admit(&mut link, &door, &services.store)) => admitted,
         () = services.admission.stop.cancelled() => {
-            Err(identity::turn_away(&mut link, RejectCode::ShuttingDown, STOPPING))
+            let refusal = Refusal::new(RejectCode::ShuttingDown, STOPPING);
+            refusal.tell(&mut link);
+            Err(refusal)
         }
     };
     match admitted {
@@ -131,11 +133,9 @@ pub(crate) async fn run(services: Arc<Services>, mut link: Link, slot: Option<&C
             tracing::info!(device, session = number, transport, %peer, "session opened");
             session.run(link, slot).await;
         }
-        Err((code, text)) => {
-            let message = crop(&text, limits::LABEL_BYTES_MAX);
-            let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
-            drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
-            tracing::info!(device, %peer, ?code, text, "turned away");
+        Err(refusal) => {
+            refusal.tell(&mut link);
+            tracing::info!(device, %peer, code = ?refusal.code, %refusal, "turned away");
             Box::pin(link.close()).await;
         }
     }

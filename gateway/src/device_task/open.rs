@@ -39,7 +39,7 @@ use super::{
 use crate::{
     apps::{feed::Feed, glasses::Glasses},
     clock,
-    identity::{Admitted, Asked},
+    identity::{Admitted, Asked, Refusal},
     mailbox::{self, Ending, Mailbox},
     recordings::About,
     roster::{Present, Via},
@@ -61,16 +61,16 @@ impl Session {
         link: &mut Link,
         Admitted { id, record, asked: Asked { hello, sent_us, received_us } }: Admitted,
         number: u32,
-    ) -> Result<Box<Self>, (RejectCode, String)> {
-        let terms =
-            Terms::of(&id, &record.user, &hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
+    ) -> Result<Box<Self>, Refusal> {
+        let terms = Terms::of(&id, &record.user, &hello.capabilities)
+            .map_err(|text| Refusal::new(RejectCode::NoCommonFormat, text))?;
         let formats = terms.formats;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         // The session keeps them, also when others come meanwhile.
         let settings = services.settings.now();
         let (spoken, language) = languages_of(&services, &record.user, &hello.language, formats.up.is_some());
         let ear = ear_of(&services, &settings, (&formats, &hello, link.transport, spoken), &mailbox)?;
-        let mouth = mouth_of(&services.engines, &settings, (&formats, &hello), &language).map_err(internal)?;
+        let mouth = mouth_of(&services.engines, &settings, (&formats, &hello), &language).map_err(Refusal::internal)?;
         let (ending, status) = (Ending::default(), status_of(&record.name, (&hello, &terms), link.transport));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
@@ -259,7 +259,7 @@ async fn enter(
     id: &str,
     present: Present,
     (glasses, feed, user): (Glasses, Arc<Feed>, mpsc::Sender<UserMessage>),
-) -> Result<Presence, (RejectCode, String)> {
+) -> Result<Presence, Refusal> {
     let presence = Presence {
         roster: services.roster.clone(),
         resumable: services.resumption.resumable.clone(),
@@ -309,19 +309,15 @@ fn conversation_of(
     }
 }
 
-fn internal(error: impl ToString) -> (RejectCode, String) {
-    (RejectCode::Internal, error.to_string())
-}
-
-fn erasing() -> (RejectCode, String) {
+fn erasing() -> Refusal {
     refused(store::Error::Erasing)
 }
 
-fn refused(error: store::Error) -> (RejectCode, String) {
+fn refused(error: store::Error) -> Refusal {
     match error {
         // A retry may succeed soon.
-        store::Error::TooManyUsers(_) | store::Error::Erasing => (RejectCode::Busy, error.to_string()),
-        error => internal(error),
+        store::Error::TooManyUsers(_) | store::Error::Erasing => Refusal::new(RejectCode::Busy, error.to_string()),
+        error => Refusal::internal(error),
     }
 }
 
@@ -348,7 +344,7 @@ fn ear_of(
     settings: &Changeable,
     (formats, hello, transport, spoken): (&Agreed, &HelloOwned, Transport, Spoken),
     mailbox: &Mailbox,
-) -> Result<Option<Ear>, (RejectCode, String)> {
+) -> Result<Option<Ear>, Refusal> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
     let wake_phrases: Arc<[String]> = settings.conversation.wake_phrases.clone().into();
     let with_heads = |words: &WakeWords| Some(WakeSource::Heads(words.clone(), words.heads_of(&wake_phrases)?));
@@ -370,7 +366,7 @@ fn ear_of(
         wake_counts: services.engines.wake_counts.clone(),
     };
     let resends = settings.conversation.resume_ms_max > 0;
-    Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some).map_err(internal)
+    Ear::new(codec, rate, waits(transport, resends), parts, mailbox.clone()).map(Some).map_err(Refusal::internal)
 }
 
 /// The mouth of a device with a speaker.

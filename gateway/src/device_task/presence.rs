@@ -15,14 +15,21 @@ use crate::{
         glasses::Glasses,
         host::Host,
     },
-    identity::pairing::{self, Pairings},
-    roster::{Present, Roster},
+    identity::{
+        Refusal,
+        pairing::{self, Pairings},
+    },
+    roster::{Present, Refused, Roster},
     runtime::spawn,
     users::UserMessage,
 };
 
 /// How long a reconnected device waits for its older session to end, which takes one round of that session's loop.
 const REPLACED_MAX: Duration = Duration::from_secs(2);
+
+/// Milliseconds until a device retries that seems to have connected again since it asked. Where it vanished and came back at once, the
+/// gateway may have read its last frames behind the `hello`; it has read all of them by then.
+const OVERTAKEN_MS: u32 = 1_000;
 
 /// A session's entries: in the roster, in the catalogue of tools, with its user and with the apps.
 ///
@@ -58,28 +65,25 @@ impl Presence {
         glasses: Glasses,
         sessions_max: usize,
         (pairings, stop): (&Pairings, &CancellationToken),
-    ) -> Result<Self, (RejectCode, String)> {
-        let replaced = self
-            .roster
-            .enter(&self.id, present, sessions_max)
-            .map_err(|refused| (RejectCode::Busy, refused.to_string()))?;
+    ) -> Result<Self, Refusal> {
+        let replaced = self.roster.enter(&self.id, present, sessions_max).map_err(not_entered)?;
         self.has_left = false;
         // Two sessions of one device would each offer its tools.
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
             self.leave().await;
-            return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+            return Err(Refusal::new(RejectCode::Busy, "the older session of this device has not ended yet"));
         }
         // It was revoked after it was admitted, and before its session could be ended.
         if pairings.is_revoked(&self.id) {
             self.leave().await;
-            return Err((RejectCode::Revoked, pairing::REVOKED.to_owned()));
+            return Err(Refusal::new(RejectCode::Revoked, pairing::REVOKED));
         }
         // Who stops the gateway sets this, and then ends the sessions that are entered: each is ended there, or refused here.
         if stop.is_cancelled() {
             self.leave().await;
-            return Err((RejectCode::ShuttingDown, STOPPING.to_owned()));
+            return Err(Refusal::new(RejectCode::ShuttingDown, STOPPING));
         }
         // Before the welcome: once the glasses are known, apps may be started on them.
         if self.is_glasses {
@@ -135,6 +139,14 @@ impl Drop for Presence {
             let (apps, user, id) = (self.apps.clone(), self.user_name.clone(), self.id.clone());
             spawn("glasses-gone", async move { apps.glasses_went(&user, &id).await });
         }
+    }
+}
+
+fn not_entered(refused: Refused) -> Refusal {
+    let refusal = Refusal::new(RejectCode::Busy, refused.to_string());
+    match refused {
+        Refused::Overtaken => Refusal { retry_after_ms: OVERTAKEN_MS, ..refusal },
+        Refused::Full => refusal,
     }
 }
 
@@ -236,7 +248,7 @@ mod tests {
             present: Present,
         ) -> Result<Presence, RejectCode> {
             let door = (&self.pairings, &self.stop);
-            presence.enter(present, Glasses::default(), sessions_max, door).await.map_err(|(code, _)| code)
+            presence.enter(present, Glasses::default(), sessions_max, door).await.map_err(|refusal| refusal.code)
         }
 
         /// A session with everything that one enters.
@@ -253,6 +265,12 @@ mod tests {
             device::register(&self.registry, ID, vec![offer]).unwrap();
             (presence, told)
         }
+    }
+
+    #[test]
+    fn glasses_that_seem_to_have_come_back_since_retry_sooner_than_where_there_is_no_room() {
+        assert_eq!(not_entered(Refused::Overtaken).retry_after_ms, OVERTAKEN_MS);
+        assert!(not_entered(Refused::Full).retry_after_ms > OVERTAKEN_MS);
     }
 
     #[tokio::test]

@@ -22,6 +22,7 @@ use super::{
     invitations::{self, Shown},
     keys::random,
     pairing::{self, PairError, Wait},
+    refusal::Refusal,
 };
 use crate::{
     clock,
@@ -37,38 +38,11 @@ const LATE: &str = "nobody confirmed the pairing in time";
 /// Frames of unknown kinds that are skipped while one is awaited.
 const UNKNOWN_MAX: usize = 8;
 
-/// Why a device was rejected.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Refusal {
-    /// For the device.
-    pub code: RejectCode,
-    /// For people.
-    pub message: String,
-    /// When to retry, in milliseconds; 0: the device's own back-off.
-    pub retry_after_ms: u32,
-    /// Fingerprint of the device, if it has proven its key.
-    pub device: Option<String>,
-}
-
-/// When to retry, by the reason of the rejection.
-pub(crate) fn retry_ms(code: RejectCode) -> u32 {
-    match code {
-        RejectCode::Busy => 10_000,
-        RejectCode::RateLimited => 30_000,
-        _ => 0,
-    }
-}
-
-fn refuse(code: RejectCode, message: impl Into<String>) -> Refusal {
-    Refusal { code, message: message.into(), retry_after_ms: retry_ms(code), device: None }
-}
-
 fn broken(error: &LinkError) -> Refusal {
     match error {
-        LinkError::Malformed(reason) => refuse(RejectCode::Malformed, reason.clone()),
-        LinkError::Flooding(_) => refuse(RejectCode::RateLimited, error.to_string()),
-        other => refuse(RejectCode::Unspecified, other.to_string()),
+        LinkError::Malformed(reason) => Refusal::new(RejectCode::Malformed, reason.clone()),
+        LinkError::Flooding(_) => Refusal::new(RejectCode::RateLimited, error.to_string()),
+        other => Refusal::new(RejectCode::Unspecified, other.to_string()),
     }
 }
 
@@ -79,32 +53,16 @@ fn broken(error: &LinkError) -> Refusal {
 pub(crate) async fn admit(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let result = run(link, context, store).await;
     if let Err(refusal) = &result {
-        tell(link, refusal);
+        refusal.tell(link);
     }
     result
-}
-
-/// Rejects a device for a reason outside its handshake.
-pub(crate) fn turn_away(link: &mut Link, code: RejectCode, message: &str) -> Refusal {
-    let refusal = refuse(code, message);
-    tell(link, &refusal);
-    refusal
-}
-
-fn tell(link: &mut Link, refusal: &Refusal) {
-    let reject = down::Reject {
-        code: refusal.code,
-        message: crop(&refusal.message, limits::LABEL_BYTES_MAX),
-        retry_after_ms: refusal.retry_after_ms,
-    };
-    drop(link.down.send_last(clock::mono_us(), Down::Reject(reject)));
 }
 
 async fn run(link: &mut Link, context: &AdmissionContext<'_>, store: &Store) -> Result<Admitted, Refusal> {
     let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
     let (asked, handshake, proof) = timeout_at(deadline, prove(link, context.key))
         .await
-        .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
+        .map_err(|_| Refusal::new(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
     let proven = Proven { id: &id, hello: &asked.hello, handshake: &handshake, proof: &proof };
     match known_or_paired(link, store, context, proven).await {
@@ -132,26 +90,26 @@ async fn known_or_paired(
         Some(record) if !record.revoked && !context.pairings.is_revoked(proven.id) => Ok(record),
         // A revocation can be undone by naming this very key.
         Some(_) if !context.pairings.is_open_for(clock::mono_us(), proven.id) => {
-            Err(refuse(RejectCode::Revoked, pairing::REVOKED))
+            Err(Refusal::new(RejectCode::Revoked, pairing::REVOKED))
         }
         _ => pair(link, store, context, proven).await,
     }
 }
 
 async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(Asked, Handshake, Proof), Refusal> {
-    let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
     let received_us = clock::mono_us();
     let (stamp, Up::Hello(hello)) = decode(&frame)? else {
-        return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
+        return Err(Refusal::new(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
     };
-    let hello = HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?;
+    let hello =
+        HelloOwned::from_borrowed(&hello).map_err(|error| Refusal::new(RejectCode::Malformed, error.to_string()))?;
     check_texts(&hello)?;
     let binding = link.bindings.of(hello.binding).ok_or_else(|| {
         let number = hello.binding.number();
-        refuse(RejectCode::BadProof, format!("channel binding {number} is unknown; use exporter or certificate"))
+        Refusal::new(RejectCode::BadProof, format!("channel binding {number} is unknown; use exporter or certificate"))
     })?;
-    let gateway_nonce = random::<32>().map_err(internal)?;
+    let gateway_nonce = random::<32>().map_err(Refusal::internal)?;
     let handshake = Handshake {
         device_key: hello.device_key,
         gateway_key: key.public(),
@@ -167,9 +125,9 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(Asked, Handshake, P
     link.down.send(clock::mono_us(), Down::Challenge(challenge)).map_err(|error| broken(&error))?;
     let frame = next(link).await?;
     let (_, Up::Proof(proof)) = decode(&frame)? else {
-        return Err(refuse(RejectCode::UnexpectedMessage, "a Proof must follow the Challenge"));
+        return Err(Refusal::new(RejectCode::UnexpectedMessage, "a Proof must follow the Challenge"));
     };
-    let bad = |what: &str| refuse(RejectCode::BadProof, what);
+    let bad = |what: &str| Refusal::new(RejectCode::BadProof, what);
     if Sha256::digest(proof.nonce)[..] != hello.nonce_commitment {
         return Err(bad("the nonce is not the one that Hello committed to"));
     }
@@ -189,7 +147,7 @@ fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
     match fields.iter().find(|(_, text)| !is_plain(text)) {
         None => Ok(()),
         Some((field, _)) => {
-            Err(refuse(RejectCode::Malformed, format!("`{field}` has a character that does not show as itself")))
+            Err(Refusal::new(RejectCode::Malformed, format!("`{field}` has a character that does not show as itself")))
         }
     }
 }
@@ -202,7 +160,7 @@ async fn pair(
 ) -> Result<DeviceRecord, Refusal> {
     let id = proven.id;
     let granted = match by_invitation(context.pairings, proven) {
-        Some(taken) => taken.map_err(|error| refuse(RejectCode::PairingFailed, error.to_string()))?,
+        Some(taken) => taken.map_err(|error| Refusal::new(RejectCode::PairingFailed, error.to_string()))?,
         None => by_operator(link, context, proven).await?,
     };
     // The grant is used up.
@@ -221,10 +179,10 @@ async fn pair(
     // The operator is informed of the result: a device is paired only once it is on disk.
     granted.settle(stored.as_ref().map(|record| record.name.clone()).map_err(ToString::to_string));
     let record = stored.map_err(|error| match error {
-        store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
-        store::Error::Revoked => refuse(RejectCode::Revoked, pairing::REVOKED),
-        store::Error::TooManyUsers(_) => refuse(RejectCode::PairingFailed, error.to_string()),
-        _ => refuse(RejectCode::Internal, error.to_string()),
+        store::Error::Erasing => Refusal::new(RejectCode::Busy, error.to_string()),
+        store::Error::Revoked => Refusal::new(RejectCode::Revoked, pairing::REVOKED),
+        store::Error::TooManyUsers(_) => Refusal::new(RejectCode::PairingFailed, error.to_string()),
+        _ => Refusal::internal(error),
     })?;
     tracing::info!(device = id, user = record.user, "paired");
     Ok(record)
@@ -253,7 +211,7 @@ async fn by_operator(link: &mut Link, context: &AdmissionContext<'_>, proven: Pr
     }
     let decided = await_operator(link, wait, method, until_us);
     let decided = timeout_at(clock::instant_at(until_us), decided).await;
-    let decided = decided.unwrap_or_else(|_| Err(refuse(RejectCode::NotPaired, LATE)));
+    let decided = decided.unwrap_or_else(|_| Err(Refusal::new(RejectCode::NotPaired, LATE)));
     if decided.is_err() {
         context.slot.inspect(|slot| slot.waits(false));
     }
@@ -268,14 +226,14 @@ fn not_now(error: &PairError) -> Refusal {
         PairError::Ambiguous => 0,
         _ => CROWDED_MS,
     };
-    Refusal { retry_after_ms, ..refuse(RejectCode::RateLimited, error.to_string()) }
+    Refusal { retry_after_ms, ..Refusal::new(RejectCode::RateLimited, error.to_string()) }
 }
 
 /// Why a device waits no longer.
 fn waits_no_longer(error: &PairError) -> Refusal {
     match error {
         PairError::Locked { .. } => {
-            let refusal = refuse(RejectCode::PairingFailed, "pairing was closed: too many wrong codes");
+            let refusal = Refusal::new(RejectCode::PairingFailed, "pairing was closed: too many wrong codes");
             Refusal { retry_after_ms: not_now(error).retry_after_ms, ..refusal }
         }
         _ => not_now(error),
@@ -330,7 +288,7 @@ async fn await_operator(
             }
             grant = &mut granted => return match grant {
                 Ok(grant) => grant.map_err(|error| waits_no_longer(&error)),
-                Err(_expired) => Err(refuse(RejectCode::NotPaired, LATE)),
+                Err(_expired) => Err(Refusal::new(RejectCode::NotPaired, LATE)),
             },
             _ = beats.tick() => {
                 let now_us = clock::mono_us();
@@ -339,8 +297,8 @@ async fn await_operator(
             }
             frame = next(link) => match decode(&frame?)? {
                 (stamp, Up::Heartbeat(_)) => heard = Some((stamp.time_us, clock::mono_us())),
-                (_, Up::Goodbye(_)) => return Err(refuse(RejectCode::Unspecified, "the device says goodbye")),
-                _ => return Err(refuse(RejectCode::UnexpectedMessage, "only heartbeats belong into the wait for pairing")),
+                (_, Up::Goodbye(_)) => return Err(Refusal::new(RejectCode::Unspecified, "the device says goodbye")),
+                _ => return Err(Refusal::new(RejectCode::UnexpectedMessage, "only heartbeats belong into the wait for pairing")),
             }
         }
     }
@@ -356,7 +314,7 @@ async fn next(link: &mut Link) -> Result<bytes::Bytes, Refusal> {
     for _ in 0..=UNKNOWN_MAX {
         let bytes = match link.up.recv().await {
             Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(refuse(RejectCode::Unspecified, "the device went away")),
+            Ok(None) => return Err(Refusal::new(RejectCode::Unspecified, "the device went away")),
             Err(error) => return Err(broken(&error)),
         };
         match decode_up(&bytes) {
@@ -364,24 +322,25 @@ async fn next(link: &mut Link) -> Result<bytes::Bytes, Refusal> {
             _ => return Ok(bytes),
         }
     }
-    Err(refuse(RejectCode::UnexpectedMessage, "more frames of unknown kinds than any version sends"))
+    Err(Refusal::new(RejectCode::UnexpectedMessage, "more frames of unknown kinds than any version sends"))
 }
 
 fn decode(bytes: &[u8]) -> Result<(Stamp, Up<'_>), Refusal> {
     match decode_up(bytes) {
         Ok(Decoded::Frame(frame)) => Ok((frame.stamp, frame.message)),
-        Ok(Decoded::Skipped { kind, .. }) => {
-            Err(refuse(RejectCode::UnexpectedMessage, format!("kind {kind:#06x} does not belong in the handshake")))
-        }
+        Ok(Decoded::Skipped { kind, .. }) => Err(Refusal::new(
+            RejectCode::UnexpectedMessage,
+            format!("kind {kind:#06x} does not belong in the handshake"),
+        )),
         Err(error @ device_protocol::Error::UnknownVersion { .. }) => {
-            Err(refuse(RejectCode::UnsupportedVersion, error.to_string()))
+            Err(Refusal::new(RejectCode::UnsupportedVersion, error.to_string()))
         }
-        Err(error) => Err(refuse(RejectCode::Malformed, error.to_string())),
+        Err(error) => Err(Refusal::new(RejectCode::Malformed, error.to_string())),
     }
 }
 
 impl Store {
     fn device_or_refuse(&self, id: &str) -> Result<Option<DeviceRecord>, Refusal> {
-        self.disk().device(id).map_err(|error| refuse(RejectCode::Internal, error.to_string()))
+        self.disk().device(id).map_err(Refusal::internal)
     }
 }
