@@ -130,7 +130,7 @@ impl Session {
         });
         if let Err(error) = session.begin(restored) {
             session.leave().await;
-            return Err(internal(error));
+            return Err(Refusal::internal(error));
         }
         Ok(session)
     }

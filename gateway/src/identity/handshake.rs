@@ -27,7 +27,7 @@ use super::{
 use crate::{
     clock,
     store::{self, DeviceRecord, Store, Write, names},
-    text::{crop, is_plain},
+    text::is_plain,
     transport::{self, Link, LinkError},
 };
 
