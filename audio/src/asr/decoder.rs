@@ -12,6 +12,8 @@ use super::{
     watch::{self, Watched},
 };
 
+/// The shortest time that whisper.cpp decodes; of no more than this it decodes nothing.
+const DECODED_MS_MIN: i32 = 100;
 /// Most tokens of prompt: the last ones of a longer one. Each costs decoding time; Whisper itself accepts 223.
 const PROMPT_TOKENS_MAX: usize = 220;
 /// Step between the temperatures that whisper.cpp tries when a decoding loops or is improbable.
@@ -106,7 +108,7 @@ impl Decoder {
         let duration_ms = audio_us / 1_000;
         let language = match options.spoken.unwrap_or(self.engine.shared.spoken) {
             Spoken::Is(language) => language,
-            Spoken::Detected => self.detect(samples, &options.among)?,
+            Spoken::Detected => self.detect(samples, options.context.positions(duration_ms), &options.among)?,
         };
         let with = |tails| How { options, language, tails };
         let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, with(Tails::Usual))?;
@@ -182,10 +184,16 @@ impl Decoder {
         Ok(self.read(tokens_max, &ellipsis))
     }
 
-    /// The language of the sound, by Whisper: the likeliest of these, or of all. The encoder runs once for it.
-    fn detect(&mut self, samples: &[f32], among: &[Language]) -> Result<Language, Error> {
+    /// The language of the sound, by Whisper: the likeliest of these, or of all. The encoder runs once for it, with this context.
+    ///
+    /// whisper.cpp detects with the context of the decode before, which may have been of a shorter utterance, and sets another one
+    /// only in a decode. Hence one of the shortest time that it takes: it reads all sound, sets the context, and decodes nothing.
+    fn detect(&mut self, samples: &[f32], positions: i32, among: &[Language]) -> Result<Language, Error> {
+        let mut parameters = self.parameters_for(Language::ENGLISH);
+        parameters.set_audio_ctx(positions);
+        parameters.set_duration_ms(DECODED_MS_MIN);
+        self.state.full(parameters, samples).map_err(inference)?;
         let threads = usize::from(self.engine.shared.config.threads.max(1));
-        self.state.pcm_to_mel(samples, threads).map_err(inference)?;
         let (id, probabilities) = self.state.lang_detect(0, threads).map_err(inference)?;
         let detected = Language::likeliest(among, &probabilities).or_else(|| Language::of_id(id));
         Ok(detected.unwrap_or(Language::ENGLISH))

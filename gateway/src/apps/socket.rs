@@ -223,7 +223,7 @@ impl Session {
 
     /// Whether the app has this permission.
     pub(super) fn may(&self, permission: &str) -> bool {
-        self.app.permissions.iter().any(|has| has == permission || has == "ALL")
+        self.app.may(permission)
     }
 
     /// Whether the app was installed anew with other permissions, another key or another server: then it is to dial again and

@@ -43,7 +43,7 @@ pub(crate) async fn request(bytes: &[u8], store: &Store) {
     let (link, _) = TryLink::new(clock::mono_us()).expect("the system has random numbers");
     let (gateway_name, voice) = (String::new(), Voice { speed: 1.0, volume_percent: 100 });
     let current = Current::new(Changeable { gateway_name, voice, conversation: Default::default() });
-    let page = TryPage { about: About::new(current, &[], &[], None, true), link: Arc::new(link) };
+    let page = TryPage { about: About::new(current, &[], &[], None, true, Arc::new(Vec::new)), link: Arc::new(link) };
     let router = try_page::routes(Some(page), Arc::new(Pairings::default()), store.clone());
     let (mut client, serving) = begin(from & 1 == 0, bytes, router.merge(Router::new().fallback(others))).await;
     client.shutdown().await.expect("a pipe can be shut");

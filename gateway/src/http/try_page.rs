@@ -3,7 +3,7 @@
 //! The page is a device like any other: it has its own key and uses the JSON form of the protocol on `/glasses`. It is
 //! paired by its code, or, with the link that the operator got, by itself: see [`pair`].
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -21,6 +21,7 @@ use gateway_core::conversation::Config;
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tools::apps::manifest::App;
 
 use super::{
     origin::{host, host_is_loopback},
@@ -122,61 +123,81 @@ pub(crate) struct About {
     texts: Vec<String>,
     hears: Value,
     console: bool,
+    apps: InstalledApps,
 }
+
+/// Reads which mini-apps are installed.
+pub(crate) type InstalledApps = Arc<dyn Fn() -> Vec<Arc<App>> + Send + Sync>;
 
 impl About {
     /// Of the settings of sessions, and the models that answer. `texts`: the addresses of all servers that may be sent text.
     /// `hears`: the address of a recogniser at a server, and whether all sound is sent to it. `console`: there is one.
+    /// `apps`: mini-apps, which come and go.
     pub(crate) fn new(
         current: Current,
         models: &[Model],
         texts: &[&str],
         hears: Option<(&str, bool)>,
         console: bool,
+        apps: InstalledApps,
     ) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,
         });
         let model = model.map(|config| {
-            let host = host_of(&config.base_url);
-            json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
+            let (host, here) = host_of(&config.base_url);
+            json!({"name": config.model, "here": here, "host": host})
         });
         let hears = hears.map(|(base_url, always)| {
-            let host = host_of(base_url);
-            json!({"always": always, "here": host_is_loopback(&host), "host": host})
+            let (host, here) = host_of(base_url);
+            json!({"always": always, "here": here, "host": host})
         });
-        let mut hosts = Vec::new();
-        for host in texts.iter().map(|base_url| host_of(base_url)) {
-            if !host_is_loopback(&host) && !hosts.contains(&host) {
-                hosts.push(host);
-            }
-        }
-        Self { current, model: model.into(), texts: hosts, hears: hears.into(), console }
+        let texts = hosts_elsewhere(texts.iter().copied());
+        Self { current, model: model.into(), texts, hears: hears.into(), console, apps }
     }
 
-    /// `{"phrases": [...], "always": false, "model": null, "texts": [], "hears": null, "console": true}`: the wake phrases,
-    /// whether none is needed, the model that answers what the box itself does not: `{"name": "...", "host": "...", "here":
-    /// false}`; the hosts, other than this machine, that may be sent text; the recogniser that is sent sound, always or when
-    /// this machine's fails: `{"host": "...", "here": false, "always": true}`; and whether there is a console.
+    /// `{"phrases": [...], "always": false, "model": null, "texts": [], "hears": null, "apps": [], "console": true}`: the wake
+    /// phrases, whether none is needed, the model that answers what the box itself does not: `{"name": "...", "host": "...",
+    /// "here": false}`; the hosts, other than this machine, that may be sent text; the recogniser that is sent sound, always or
+    /// when this machine's fails: `{"host": "...", "here": false, "always": true}`; the hosts, other than this machine, of
+    /// mini-apps that may get the microphone's sound and text; and whether there is a console.
     fn text(&self) -> String {
         let settings = self.current.get();
         let Config { wake_phrases, always_listening, .. } = &settings.conversation;
+        let apps = (self.apps)();
+        let hearing = apps.iter().filter(|app| app.may("MICROPHONE"));
         json!({
             "phrases": wake_phrases,
             "always": always_listening,
             "model": self.model,
             "texts": self.texts,
             "hears": self.hears,
+            "apps": hosts_elsewhere(hearing.map(|app| app.public_url.as_str())),
             "console": self.console,
         })
         .to_string()
     }
 }
 
-/// The host of a server's address.
-fn host_of(base_url: &str) -> String {
-    Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+/// The host of a server's address, and whether it is this machine.
+fn host_of(base_url: &str) -> (String, bool) {
+    let url = Url::parse(base_url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_here = address.map_or(host == "localhost", |address| address.to_canonical().is_loopback());
+    (host.to_owned(), is_here)
+}
+
+/// The hosts of servers' addresses but for this machine, each once.
+fn hosts_elsewhere<'a>(base_urls: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for (host, _) in base_urls.map(host_of).filter(|(_, is_here)| !is_here) {
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts
 }
 
 /// The page, as a gateway serves it.
@@ -363,18 +384,21 @@ mod tests {
     use super::*;
     use crate::{device_task::settings::Changeable, speech::settings::Voice};
 
-    fn about(texts: &[&str], hears: Option<(&str, bool)>) -> Value {
+    fn about(texts: &[&str], hears: Option<(&str, bool)>, apps: Vec<Arc<App>>) -> Value {
         let voice = Voice { speed: 1.0, volume_percent: 100 };
         let settings = Changeable { gateway_name: String::new(), voice, conversation: Config::default() };
-        serde_json::from_str(&About::new(Current::new(settings), &[], texts, hears, true).text()).unwrap()
+        serde_json::from_str(
+            &About::new(Current::new(settings), &[], texts, hears, true, Arc::new(move || apps.clone())).text(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn the_page_is_told_of_every_other_machine_that_may_be_sent_text() {
         let texts =
             ["http://localhost:1/v1", "https://a.example/v1", "https://ann:secret@b.example", "https://a.example"];
-        assert_eq!(about(&texts, None)["texts"], json!(["a.example", "b.example"]));
-        assert_eq!(about(&texts[..1], None)["texts"], json!([]));
+        assert_eq!(about(&texts, None, vec![])["texts"], json!(["a.example", "b.example"]));
+        assert_eq!(about(&texts[..1], None, vec![])["texts"], json!([]));
     }
 
     #[test]
@@ -382,6 +406,7 @@ mod tests {
         for (hears, expected) in [
             (None, Value::Null),
             (Some(("http://127.0.0.1:9/v1", true)), json!({"host": "127.0.0.1", "here": true, "always": true})),
+            (Some(("http://127.0.0.2:9/v1", true)), json!({"host": "127.0.0.2", "here": true, "always": true})),
             (Some(("http://[::1]:9/v1", false)), json!({"host": "[::1]", "here": true, "always": false})),
             (Some(("http://192.0.2.1:9/v1", true)), json!({"host": "192.0.2.1", "here": false, "always": true})),
             (
@@ -389,8 +414,22 @@ mod tests {
                 json!({"host": "ears.example", "here": false, "always": false}),
             ),
         ] {
-            assert_eq!(about(&[], hears)["hears"], expected);
+            assert_eq!(about(&[], hears, vec![])["hears"], expected);
         }
+    }
+
+    #[test]
+    fn the_page_is_told_of_mini_apps_on_other_machines_that_may_hear() {
+        let app = |url: &str, permission: &str| {
+            Arc::new(App { public_url: url.into(), permissions: vec![permission.into()], ..App::default() })
+        };
+        let apps = vec![
+            app("https://captions.example", "MICROPHONE"),
+            app("https://captions.example/v2", "ALL"),
+            app("https://map.example", "LOCATION"),
+            app("http://localhost:3000", "MICROPHONE"),
+        ];
+        assert_eq!(about(&[], None, apps)["apps"], json!(["captions.example"]));
     }
 
     #[test]

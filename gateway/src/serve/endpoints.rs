@@ -37,7 +37,9 @@ pub(super) fn try_page(config: &Config, services: &Services) -> Result<Option<(T
     let voice = config.other_voice.as_ref().and_then(Other::server).map(|server| &server.base_url);
     let texts: Vec<&str> = models.chain(voice).map(String::as_str).collect();
     let current = services.settings.current.clone();
-    let about = About::new(current, &config.models.chain, &texts, hears, config.listen.console);
+    let installed = services.apps.installed.clone();
+    let apps = Arc::new(move || installed.list());
+    let about = About::new(current, &config.models.chain, &texts, hears, config.listen.console, apps);
     Ok(Some((TryPage { about, link: Arc::new(link) }, token)))
 }
 

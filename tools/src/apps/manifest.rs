@@ -45,6 +45,11 @@ pub struct App {
 pub const CONVERSATION_HISTORY: &str = "CONVERSATION_HISTORY";
 
 impl App {
+    /// Whether it has this permission of MentraOS, by itself or as one of `ALL`.
+    pub fn may(&self, permission: &str) -> bool {
+        self.permissions.iter().any(|has| has == permission || has == "ALL")
+    }
+
     /// Whether it declares that it needs the recent conversation.
     pub fn gets_conversation(&self) -> bool {
         self.permissions.iter().any(|permission| permission == CONVERSATION_HISTORY)

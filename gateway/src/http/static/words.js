@@ -80,7 +80,7 @@ function cut(text) {
 }
 
 /** Where sound goes; until that is known, nothing is promised. */
-function showHearing({ phrases, hears }) {
+function showHearing({ phrases, hears, apps }) {
   if (phrases === null) {
     return;
   }
@@ -88,6 +88,11 @@ function showHearing({ phrases, hears }) {
   if (hears && !hears.here) {
     const when = hears.always ? ", where speech is recognised" : " when recognition here fails, or does not know the language";
     where = `Sound is sent to ${hears.host}${when}.`;
+  } else if (apps.length > 0) {
+    where = "Speech is recognised on this machine.";
+  }
+  if (apps.length > 0) {
+    where += ` Mini-apps at ${apps.join(", ")} may be sent sound and what is said while they run.`;
   }
   element("hears").textContent = where;
 }
