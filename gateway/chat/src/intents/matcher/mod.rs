@@ -239,17 +239,19 @@ impl<'a> Run<'a> {
             return;
         }
         let small = phonetic::small_cost();
+        // The first word of a command counts as it is, however small: "para el temporizador", but not "es el temporizador".
+        let begun = evidence.found > 0.0;
         if !language.is_telling(word) {
             let strict = self.repairs_max <= REPAIRS_FREE_MAX;
             if let Some(cost) = phonetic::cost(word, here, strict, &language.kinds) {
                 self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
-            } else if language.is_small(word) && language.is_small(here) {
+            } else if begun && language.is_small(word) && language.is_small(here) {
                 self.step(op + 1, at + 1, repaired(self.weight(word) - small));
             }
             // An article skipped before a missing word belongs to the text after it.
             let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
             let skipped = at.checked_sub(1).is_some_and(|before| language.is_skippable(self.view.text(before)));
-            if language.is_small(word) && !(before_text && skipped) {
+            if begun && language.is_small(word) && !(before_text && skipped) {
                 self.step(op + 1, at, repaired(-small));
             }
         }

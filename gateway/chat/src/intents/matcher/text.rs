@@ -72,7 +72,7 @@ impl<'a> Run<'a> {
         let view = self.view;
         let kinds = &view.language().kinds;
         if slot.kind == (SlotKind::Text { dictated: true }) {
-            return repetition::is_at_edge(view, at, end) && self.is_timed();
+            return repetition::has_repetition(view, at, end) && self.is_timed();
         }
         let counts = |at: &usize| !view.language().is_skippable(view.text(*at));
         let word = |at: Option<usize>| at.map_or("", |at| view.text(at));
