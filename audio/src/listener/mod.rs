@@ -72,6 +72,8 @@ pub struct Listener {
     recent: Preroll,
     detector: Detector,
     background: Background,
+    /// Whether the detector finds a voice at present, however soft.
+    is_voiced: bool,
     microphone: Analyser,
     timeline: Timeline,
     utterances: Utterances,
@@ -110,6 +112,7 @@ impl Listener {
             recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
             detector: Detector::new(silero, config.gate_hangover_us),
             background: Background::new(),
+            is_voiced: false,
             microphone: Analyser::new(config.dead_us),
             timeline: Timeline::new(resampler.delay_us()),
             resampler,
@@ -467,9 +470,11 @@ impl Listener {
         self.windows.clear();
         let keep_open = self.utterances.is_open();
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
+        let is_voice = |window: &Window| window.probability.is_some_and(|probability| probability >= self.config.leave);
+        self.is_voiced = self.windows.last().map_or(self.is_voiced && self.detector.is_following(), is_voice);
         self.background.push(frame);
         let open = self.utterances.open().map(|(_, start, _)| (self.recent.end() - start) as usize / FRAME_SAMPLES);
-        let is_background = self.background.is_all(open);
+        let is_background = self.background.is_all(self.is_voiced, open);
         for window in &self.windows {
             // A voice that is no louder than all that is heard is none of the wearer's.
             let probability = window.probability.map(|probability| if is_background { 0.0 } else { probability });

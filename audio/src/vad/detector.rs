@@ -89,6 +89,11 @@ impl Detector {
         self.following = false;
     }
 
+    /// Whether the gate is open, or was kept open: windows come.
+    pub fn is_following(&self) -> bool {
+        self.following
+    }
+
     /// Resets the detector.
     pub fn reset(&mut self) {
         self.gate.reset();

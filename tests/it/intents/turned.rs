@@ -19,6 +19,11 @@ fn a_reminder_is_for_one_time_on_the_day_that_was_said() {
 }
 
 #[test]
+fn what_merely_has_the_words_of_a_command_is_none() {
+    each_row(include_str!("../../data/intents/no_commands.tsv"));
+}
+
+#[test]
 fn signs_of_fractions_are_read_or_not_understood() {
     each_row(include_str!("../../data/intents/fractions.tsv"));
 }

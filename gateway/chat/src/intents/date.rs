@@ -48,8 +48,10 @@ fn day_alone(view: View<'_>, at: usize, before: &[&str], today: Date) -> Option<
         true => day(view, start),
         false => ordinal_day(view, start),
     }?;
-    if view.number(end).is_some() {
-        // "on the first one"
+    let is_small = |at: &usize| view.language().is_small(view.text(*at));
+    let behind = (end..view.end).find(|at| !is_small(at)).unwrap_or(view.end);
+    // "on the first one", "on the thirty-first of June"
+    if view.number(end).is_some() || month(view, behind).is_some() {
         return None;
     }
     let first = today.first_of_month();

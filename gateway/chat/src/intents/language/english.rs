@@ -39,6 +39,7 @@ pub(super) static LANGUAGE: Language = Language {
         questions: &["do", "did", "have", "has", "was", "if", "when", "who", "how", "why", "where", "can", "could"],
         skippable: &["please", "just", "quickly", "maybe", "actually"],
         before_names: &["of", "from", "and", "to", "for", "up"],
+        copulas: &["is", "are", "was", "were"],
         pronouns: &["it", "them"],
         joins: &["and", "then"],
         naming: &["with", "in", "using"],
@@ -73,6 +74,8 @@ pub(super) static LANGUAGE: Language = Language {
     },
     courtesy: Courtesy {
         openings: &[
+            "excuse me",
+            "sorry",
             "please",
             "hey",
             "okay",

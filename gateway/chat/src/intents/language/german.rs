@@ -40,6 +40,7 @@ pub(super) static LANGUAGE: Language = Language {
         questions: &["ob", "wenn", "wann", "wer", "wie", "wo", "warum", "hab", "habe", "hat", "haben"],
         skippable: &["bitte", "mal", "einfach", "schnell", "vielleicht", "jetzt", "doch", "eigentlich"],
         before_names: &["von", "aus", "und", "zu", "fur", "auf", "uber", "nach"],
+        copulas: &["ist", "sind", "war", "waren"],
         pronouns: &["es", "sie", "ihn"],
         joins: &["und", "dann"],
         naming: &["mit", "in"],
@@ -49,6 +50,8 @@ pub(super) static LANGUAGE: Language = Language {
     },
     courtesy: Courtesy {
         openings: &[
+            "entschuldigung",
+            "entschuldige",
             "bitte",
             "hey",
             "hallo",

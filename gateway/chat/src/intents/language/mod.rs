@@ -63,6 +63,8 @@ pub(super) struct Kinds {
     pub skippable: &'static [&'static str],
     /// Words with which no name begins.
     pub before_names: &'static [&'static str],
+    /// Forms of "to be": a name that begins with one, or behind one, is part of a statement.
+    pub copulas: &'static [&'static str],
     /// Words in place of a name.
     pub pronouns: &'static [&'static str],
     /// Words between two commands: "and".

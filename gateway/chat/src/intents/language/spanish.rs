@@ -36,9 +36,10 @@ pub(super) static LANGUAGE: Language = Language {
         negations: &["no", "nunca", "jamas", "sin"],
         negations_behind: &[],
         negations_last: &[],
-        questions: &["si", "cuando", "quien", "como", "donde", "he", "ha"],
+        questions: &["si", "cual", "cuales", "cuando", "quien", "como", "donde", "he", "ha"],
         skippable: &["porfa", "solo", "rapido", "ahora"],
         before_names: &["de", "del", "y", "a", "para", "por", "en", "sobre"],
+        copulas: &["es", "son", "era", "eran", "fue", "fueron"],
         pronouns: &["lo", "ellos"],
         joins: &["y", "luego"],
         naming: &["con", "en"],
@@ -48,6 +49,9 @@ pub(super) static LANGUAGE: Language = Language {
     },
     courtesy: Courtesy {
         openings: &[
+            "perdona",
+            "perdon",
+            "disculpa",
             "por favor",
             "hola",
             "oye",

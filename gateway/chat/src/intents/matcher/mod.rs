@@ -236,6 +236,11 @@ impl<'a> Run<'a> {
             self.step(op, at + 1, repaired(0.0));
         }
         if language.is_telling(here) {
+            // "Quel heure" sounds like "quelle heure".
+            let is_same = language.kinds.homophones.iter().any(|group| group.contains(&word) && group.contains(&here));
+            if is_same && let Some(cost) = phonetic::cost(word, here, true, &language.kinds) {
+                self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
+            }
             return;
         }
         let small = phonetic::small_cost();
@@ -245,7 +250,8 @@ impl<'a> Run<'a> {
             let strict = self.repairs_max <= REPAIRS_FREE_MAX;
             if let Some(cost) = phonetic::cost(word, here, strict, &language.kinds) {
                 self.step(op + 1, at + 1, repaired(self.weight(word) - cost));
-            } else if begun && language.is_small(word) && language.is_small(here) {
+            } else if begun && !self.leads_to_narrow_slot(op + 1) && language.is_small(word) && language.is_small(here)
+            {
                 self.step(op + 1, at + 1, repaired(self.weight(word) - small));
             }
             // An article skipped before a missing word belongs to the text after it.
@@ -255,8 +261,21 @@ impl<'a> Run<'a> {
                 self.step(op + 1, at, repaired(-small));
             }
         }
-        if language.is_small(here) || matches!(here, "they" | "their") {
+        // "in five minutes" is later, "for five minutes" is for how long.
+        let is_later = language.length.ahead.contains(&here) && self.view.number(at + 1).is_some();
+        if (language.is_small(here) && !is_later) || matches!(here, "they" | "their") {
             self.step(op, at + 1, repaired(-small));
+        }
+    }
+
+    /// Whether a name or a length of time may be read here: "for ten minutes" and "in ten minutes" are different things.
+    fn leads_to_narrow_slot(&self, op: usize) -> bool {
+        match self.program.get(op) {
+            Some(Op::Jump(to)) => self.leads_to_narrow_slot(*to),
+            Some(Op::Set(..)) => self.leads_to_narrow_slot(op + 1),
+            Some(Op::Split(branches)) => branches.iter().any(|branch| self.leads_to_narrow_slot(*branch)),
+            Some(Op::Slot(slot)) => matches!(slot.kind, SlotKind::Text { dictated: false } | SlotKind::Duration { .. }),
+            _ => false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Captured, Evidence, Mode, Run};
 use crate::intents::{
-    clock, repetition,
+    clock, duration, repetition,
     template::{Op, Slot, SlotKind},
     utterance::View,
 };
@@ -29,6 +29,9 @@ impl<'a> Run<'a> {
         if longest < view.end && kinds.before_names.contains(&view.text(at)) {
             return;
         }
+        if !self.may_begin(op, slot, at) {
+            return;
+        }
         for end in at + 1..=longest {
             // Free text could be anything, the whole command too.
             if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
@@ -42,7 +45,11 @@ impl<'a> Run<'a> {
             // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
             let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
             let no_name = named && kinds.pronouns.contains(&view.text(at));
-            if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end, leading) {
+            let refused = self.is_refused(slot, at, end, leading)
+                || self.is_number_left(slot, at, end)
+                || self.is_taken_back(slot, at, end)
+                || self.is_later(slot, at, end);
+            if small == words.len() || (leading && torn) || no_name || refused {
                 continue;
             }
             let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
@@ -50,6 +57,59 @@ impl<'a> Run<'a> {
             self.step(op + 1, end, evidence);
             self.captured.pop();
         }
+    }
+
+    /// Whether a text may begin here. A name does not begin behind an "and" that is none of the template's: "cancel the timer
+    /// and call Anna" is two commands. What is dictated right behind a time does not begin with a number, which would be
+    /// part of the time: "at nine seventy-five".
+    fn may_begin(&self, op: usize, slot: &Slot, at: usize) -> bool {
+        let view = self.view;
+        let language = view.language();
+        let before = op.checked_sub(1).and_then(|before| self.program.get(before));
+        if slot.kind == (SlotKind::Text { dictated: true }) {
+            let slots = self.program.iter().take(op).rev();
+            let last = slots.filter_map(|op| if let Op::Slot(slot) = op { Some(&slot.kind) } else { None }).next();
+            let is_behind_time = matches!(last, Some(SlotKind::When | SlotKind::Time));
+            let first = (at..view.end).find(|at| !language.kinds.joins.contains(&view.text(*at)));
+            return !is_behind_time || first.is_none_or(|first| view.number(first).is_none());
+        }
+        let joins = |word: &str| language.kinds.joins.contains(&word);
+        let is_own = matches!(before, Some(Op::Word(word)) if joins(word));
+        let is_joined = joins(view.text(at)) || at.checked_sub(1).is_some_and(|before| joins(view.text(before)));
+        // "The timer is (the) best" is a statement.
+        let is_stated = |at: usize| language.kinds.copulas.contains(&view.text(at));
+        let small = at.checked_sub(1).filter(|before| language.is_small(view.text(*before)));
+        let stated = [Some(at), at.checked_sub(1), small.and_then(|small| small.checked_sub(1))];
+        (is_own || !is_joined) && !stated.into_iter().flatten().any(is_stated)
+    }
+
+    /// Whether a name beside a length of time has a number, or the sign of one, which would be part of the length: "ten or fifteen
+    /// minutes", "minus five minutes".
+    fn is_number_left(&self, slot: &Slot, at: usize, end: usize) -> bool {
+        let view = self.view;
+        let is_length = |op: &Op| matches!(op, Op::Slot(slot) if matches!(slot.kind, SlotKind::Duration { .. }));
+        let is_sign = |at: usize| {
+            view.language().sums.operators.iter().any(|(word, sign)| *sign == "-" && *word == view.text(at))
+        };
+        slot.kind == (SlotKind::Text { dictated: false })
+            && self.program.iter().any(is_length)
+            && ((at..end).any(|at| view.number(at).is_some()) || is_sign(end - 1))
+    }
+
+    /// Whether a name has a time from now, at which the command would be carried out: "stop the music in five minutes".
+    fn is_later(&self, slot: &Slot, at: usize, end: usize) -> bool {
+        let view = self.view;
+        let ahead = |at: usize| view.any_phrase(at, view.language().length.ahead);
+        let is_length = |at: usize| !duration::lengths(view, at).is_empty();
+        slot.kind == (SlotKind::Text { dictated: false }) && (at..end).any(|at| ahead(at).is_some_and(is_length))
+    }
+
+    /// Whether a name has a "no" that stands apart: "cancel the timer, no, leave it running".
+    fn is_taken_back(&self, slot: &Slot, at: usize, end: usize) -> bool {
+        let utterance = self.view.utterance;
+        let is_no = |at: usize| self.view.language().answer.no.contains(&self.view.text(at));
+        let stands_apart = |at: usize| utterance.is_set_apart(at) || utterance.is_set_apart(at + 1);
+        slot.kind == (SlotKind::Text { dictated: false }) && (at..end).any(|at| is_no(at) && stands_apart(at))
     }
 
     /// Whether fixed words and no further slot must follow this instruction.
