@@ -19,6 +19,9 @@ use crate::input::Input;
 /// Steps of one input: each runs the voice detector at most.
 const STEPS_MAX: usize = 64;
 const RATE_HZ: u32 = 16_000;
+/// Frames that one step brings, made up ones included, on average at most; and their length.
+const FRAMES_MAX: u64 = 64;
+const FRAME_US: u64 = 20_000;
 const SECONDS_MAX: u32 = 4;
 
 /// Any packets in any order at any time, with everything else that a device may do to its ear in between.
@@ -36,7 +39,9 @@ pub fn listener(bytes: &[u8]) {
         jitter: jitter::Config::RESENT,
         ..Config::default()
     };
-    let utterance_samples_max = (config.utterance_us_max * u64::from(RATE_HZ) / 1_000_000) as usize;
+    // With what was heard before its voice, and the rest of the packet in which it becomes too long.
+    let utterance_us_max = config.utterance_us_max + config.preroll_us + FRAMES_MAX * FRAME_US;
+    let utterance_samples_max = (utterance_us_max * u64::from(RATE_HZ) / 1_000_000) as usize;
     let Ok(mut ear) = Listener::new(config, SILERO.clone()) else { return };
     let (mut now_us, mut capture_us, mut sequence) = (1_000_000_u64, 0_u64, 0_u32);
     let (mut facts, mut open, mut last) = (Vec::new(), None, 0);
@@ -74,7 +79,7 @@ pub fn listener(bytes: &[u8]) {
         // The caller closes an utterance that has ended: see the device task.
         if let Some(utterance) = open {
             let pcm = ear.utterance_pcm(utterance).map_or(0, <[i16]>::len);
-            assert!(pcm <= utterance_samples_max + 2 * RATE_HZ as usize, "{pcm} samples of an utterance");
+            assert!(pcm <= utterance_samples_max, "{pcm} samples of an utterance");
         }
         assert!(ear.take_tapped().len() <= RATE_HZ as usize);
         let _ = (ear.next_wake_us(), ear.heard_until_us(), ear.last_sequence());
@@ -82,7 +87,7 @@ pub fn listener(bytes: &[u8]) {
     let stats = ear.stats();
     assert!(stats.packets + stats.decode_errors <= stats.frames + STEPS_MAX as u64 + bytes.len() as u64, "{stats:?}");
     // A packet of Opus has at most 120 ms, and what is made up for a gap is bounded, too.
-    assert!(stats.frames <= STEPS_MAX as u64 * 64, "{stats:?}");
+    assert!(stats.frames <= STEPS_MAX as u64 * FRAMES_MAX, "{stats:?}");
 }
 
 /// Any LC3 packets, lost ones in between: a frame over which the coder fails is refused and nothing of it is heard.

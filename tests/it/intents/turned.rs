@@ -23,6 +23,22 @@ fn what_merely_has_the_words_of_a_command_is_none() {
     each_row(include_str!("../../data/intents/no_commands.tsv"));
 }
 
+/// Held out: only the number of calls is printed, so that nobody makes rules for its rows.
+#[test]
+fn of_further_such_sentences_few_lead_to_a_call() {
+    let (engine, tools) = (Engine::new(), tools_once());
+    let rows =
+        include_str!("../../data/intents/no_commands_held_out.tsv").lines().filter(|line| !line.starts_with('#'));
+    let rows: Vec<(&str, &str)> = rows.filter_map(|line| line.split_once('\t')).collect();
+    let is_call = |(language, sentence): &&(&str, &str)| {
+        let asked = Request { language: (*language).to_owned(), ..request(sentence, &tools) };
+        matches!(engine.decide(&asked), Decision::Calls(_))
+    };
+    let calls = rows.iter().filter(is_call).count();
+    println!("{calls} of {} sentences that are no commands led to a call", rows.len());
+    assert!(rows.len() > 150 && calls * 10 <= rows.len(), "{calls} of {}", rows.len());
+}
+
 #[test]
 fn signs_of_fractions_are_read_or_not_understood() {
     each_row(include_str!("../../data/intents/fractions.tsv"));
