@@ -16,7 +16,7 @@ const KNOWN: usize = 50;
 const PRESENT: usize = 15;
 /// Part of the kept frames that is below the floor: one in five.
 const BELOW: usize = 5;
-/// Frames of the background over which it is averaged whether they have a voice: 2 s.
+/// Frames of the background outside of utterances over which it is averaged whether they have a voice: 2 s.
 const VOICES_OVER: f32 = 100.0;
 /// Their part above which the background is a crowd.
 const CROWD_MIN: f32 = 0.5;
@@ -42,7 +42,7 @@ impl Margins {
 const IN_NOISE: Margins = Margins { begin_db: 4.0, above_db: 3.0, above_part: 0.3 };
 /// Where most of the background are voices. Chosen on the clips that are not held out of `cargo xtask bench speech`, one behind
 /// the other in its babble.
-const IN_A_CROWD: Margins = Margins { begin_db: 7.0, above_db: 6.0, above_part: 0.5 };
+const IN_A_CROWD: Margins = Margins { begin_db: 7.0, above_db: 5.0, above_part: 0.4 };
 
 /// Part of an utterance's frames that is above its level: one in ten.
 const ABOVE_LEVEL: usize = 10;
@@ -88,7 +88,7 @@ impl Background {
     }
 
     /// Whether the present level, that of the frame that was added last, is that of the background. `is_voiced`: whether the detector
-    /// finds a voice there, however soft; `utterance`: how many of the last frames belong to the open one.
+    /// finds a voice there; `utterance`: how many of the last frames belong to the open one.
     pub(super) fn is_all(&mut self, is_voiced: bool, utterance: Option<usize>) -> bool {
         if self.known < KNOWN {
             return false;
@@ -97,7 +97,8 @@ impl Background {
         let distance_db = utterance.map(|frames| self.utterance_db(frames.min(self.known)) - floor_db);
         let above_db = decibels(self.powers.iter().sum::<f32>() / PRESENT as f32) - floor_db;
         let is_below = |margins: &Margins| above_db < margins.above(distance_db);
-        if is_below(&IN_NOISE) {
+        // Within an utterance soft words are below it, too.
+        if utterance.is_none() && is_below(&IN_NOISE) {
             self.voices += (f32::from(u8::from(is_voiced)) - self.voices) / VOICES_OVER;
         }
         is_below(if self.voices > CROWD_MIN { &IN_A_CROWD } else { &IN_NOISE })

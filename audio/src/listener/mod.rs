@@ -72,7 +72,7 @@ pub struct Listener {
     recent: Preroll,
     detector: Detector,
     background: Background,
-    /// Whether the detector finds a voice at present, however soft.
+    /// Whether the detector finds a voice at present.
     is_voiced: bool,
     microphone: Analyser,
     timeline: Timeline,
@@ -470,7 +470,7 @@ impl Listener {
         self.windows.clear();
         let keep_open = self.utterances.is_open();
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
-        let is_voice = |window: &Window| window.probability.is_some_and(|probability| probability >= self.config.leave);
+        let is_voice = |window: &Window| window.probability.is_some_and(|probability| probability >= self.config.enter);
         self.is_voiced = self.windows.last().map_or(self.is_voiced && self.detector.is_following(), is_voice);
         self.background.push(frame);
         let open = self.utterances.open().map(|(_, start, _)| (self.recent.end() - start) as usize / FRAME_SAMPLES);

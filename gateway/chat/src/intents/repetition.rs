@@ -4,25 +4,26 @@ use super::{clock, date, utterance::View};
 
 /// Longest one before the end of a text.
 const WORDS_MAX: usize = 5;
+/// Words up to the day behind one, with that: "monthly on the first".
+const SMALL_MAX: usize = 4;
 
-/// Whether the text from `at` to `end` begins or ends with a repetition, apart from small words: "every day at | nine"; or has
-/// one with its day: "monthly on the first". One at the end may go on behind the text, in what is read as a date there: "every |
-/// Monday".
-pub(super) fn has_repetition(view: View<'_>, at: usize, end: usize) -> bool {
+/// Whether the text from `at` to `end` begins or ends with a repetition, apart from small words: "every day at | nine". One
+/// at the end may go on behind the text, in what is read as a date there: "every | Monday".
+pub(super) fn is_at_edge(view: View<'_>, at: usize, end: usize) -> bool {
     let mut telling = (at..end).filter(|at| view.language().weight(view.text(*at)) >= 1.0);
     let Some(first) = telling.next() else { return false };
     let last = telling.next_back().unwrap_or(first);
     let begins = is_adverb(view, at) || (at..=first).any(|start| read_clear(view, start).is_some());
     let mut starts = at.max(last.saturating_sub(WORDS_MAX))..end;
-    let ends = starts.any(|start| read(view, start).is_some_and(|it| it > last));
-    begins || ends || (at..end).any(|start| read(view, start).is_some_and(|it| is_dated(view, it)))
+    begins || starts.any(|start| read(view, start).is_some_and(|it| it > last))
 }
 
-/// Whether a day follows behind small words: "monthly | on the first", "weekly | on Monday".
-fn is_dated(view: View<'_>, at: usize) -> bool {
-    let first = (at..view.end)
-        .find(|at| !view.language().is_small(view.text(*at)) && !view.language().is_article(view.text(*at)));
-    first.is_some_and(|at| date::ordinal_day(view, at).is_some() || date::weekday(view, at).is_some())
+/// Whether a repetition with its day is here: "monthly on the first", "weekly on Monday".
+pub(super) fn is_dated(view: View<'_>, at: usize) -> bool {
+    let language = view.language();
+    let is_word = |at: &usize| !language.is_small(view.text(*at)) && !language.is_article(view.text(*at));
+    let day = read(view, at).and_then(|end| (end..view.end).take(SMALL_MAX).find(is_word));
+    day.is_some_and(|at| date::ordinal_day(view, at).is_some() || date::weekday(view, at).is_some())
 }
 
 /// Whether a word such as "daily" is here and describes no other word: "daily at nine", but not "weekly meetings".

@@ -32,7 +32,7 @@ impl<'a> Run<'a> {
         if !self.may_begin(op, slot, at) {
             return;
         }
-        for end in at + 1..=longest {
+        for end in at + 1..=self.latest_end(slot, at, longest) {
             // Free text could be anything, the whole command too.
             if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
                 return;
@@ -45,11 +45,7 @@ impl<'a> Run<'a> {
             // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
             let named = end < view.end && self.weight(view.text(skip_articles(view, end))) >= 1.0;
             let no_name = named && kinds.pronouns.contains(&view.text(at));
-            let refused = self.is_refused(slot, at, end, leading)
-                || self.is_number_left(slot, at, end)
-                || self.is_taken_back(slot, at, end)
-                || self.is_later(slot, at, end);
-            if small == words.len() || (leading && torn) || no_name || refused {
+            if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end, leading) {
                 continue;
             }
             let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
@@ -83,33 +79,27 @@ impl<'a> Run<'a> {
         (is_own || !is_joined) && !stated.into_iter().flatten().any(is_stated)
     }
 
-    /// Whether a name beside a length of time has a number, or the sign of one, which would be part of the length: "ten or fifteen
-    /// minutes", "minus five minutes".
-    fn is_number_left(&self, slot: &Slot, at: usize, end: usize) -> bool {
+    /// Where a text that begins at `at` ends at the latest. One that is dictated for a time: before a repetition with its day. A name:
+    /// before a number or its sign, if the template has a length of time, which that would be part of ("ten or fifteen minutes",
+    /// "minus five minutes"); before a "no" that stands apart ("cancel the timer, no, leave it running"); and before a time from now,
+    /// at which the command would be carried out ("stop the timer in five minutes").
+    fn latest_end(&self, slot: &Slot, at: usize, longest: usize) -> usize {
         let view = self.view;
+        if slot.kind == (SlotKind::Text { dictated: true }) {
+            let mut repeated = (at..longest).filter(|at| repetition::is_dated(view, *at));
+            return repeated.next().filter(|_| self.is_timed()).unwrap_or(longest);
+        }
+        let language = view.language();
         let is_length = |op: &Op| matches!(op, Op::Slot(slot) if matches!(slot.kind, SlotKind::Duration { .. }));
-        let is_sign = |at: usize| {
-            view.language().sums.operators.iter().any(|(word, sign)| *sign == "-" && *word == view.text(at))
-        };
-        slot.kind == (SlotKind::Text { dictated: false })
-            && self.program.iter().any(is_length)
-            && ((at..end).any(|at| view.number(at).is_some()) || is_sign(end - 1))
-    }
-
-    /// Whether a name has a time from now, at which the command would be carried out: "stop the music in five minutes".
-    fn is_later(&self, slot: &Slot, at: usize, end: usize) -> bool {
-        let view = self.view;
-        let ahead = |at: usize| view.any_phrase(at, view.language().length.ahead);
-        let is_length = |at: usize| !duration::lengths(view, at).is_empty();
-        slot.kind == (SlotKind::Text { dictated: false }) && (at..end).any(|at| ahead(at).is_some_and(is_length))
-    }
-
-    /// Whether a name has a "no" that stands apart: "cancel the timer, no, leave it running".
-    fn is_taken_back(&self, slot: &Slot, at: usize, end: usize) -> bool {
-        let utterance = self.view.utterance;
-        let is_no = |at: usize| self.view.language().answer.no.contains(&self.view.text(at));
-        let stands_apart = |at: usize| utterance.is_set_apart(at) || utterance.is_set_apart(at + 1);
-        slot.kind == (SlotKind::Text { dictated: false }) && (at..end).any(|at| is_no(at) && stands_apart(at))
+        let has_length = self.program.iter().any(is_length);
+        let is_sign = |word: &str| language.sums.operators.iter().any(|(name, sign)| *sign == "-" && *name == word);
+        let is_number = |at: usize| view.number(at).is_some() || is_sign(view.text(at));
+        let is_no = |at: usize| language.answer.no.contains(&view.text(at));
+        let stands_apart = |at: usize| view.utterance.is_set_apart(at) || view.utterance.is_set_apart(at + 1);
+        let ahead = |at: usize| view.any_phrase(at, language.length.ahead);
+        let is_later = |at: usize| ahead(at).is_some_and(|at| !duration::lengths(view, at).is_empty());
+        let is_end = |at: &usize| (has_length && is_number(*at)) || (is_no(*at) && stands_apart(*at)) || is_later(*at);
+        (at..longest).find(is_end).unwrap_or(longest)
     }
 
     /// Whether fixed words and no further slot must follow this instruction.
@@ -132,7 +122,7 @@ impl<'a> Run<'a> {
         let view = self.view;
         let kinds = &view.language().kinds;
         if slot.kind == (SlotKind::Text { dictated: true }) {
-            return repetition::has_repetition(view, at, end) && self.is_timed();
+            return repetition::is_at_edge(view, at, end) && self.is_timed();
         }
         let counts = |at: &usize| !view.language().is_skippable(view.text(*at));
         let word = |at: Option<usize>| at.map_or("", |at| view.text(at));
