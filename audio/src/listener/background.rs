@@ -40,8 +40,7 @@ impl Margins {
 
 /// Chosen on one half of the clips of `cargo xtask bench front_end`, and on long ones.
 const IN_NOISE: Margins = Margins { begin_db: 4.0, above_db: 3.0, above_part: 0.3 };
-/// Where most of the background are voices. Chosen on the clips that are not held out of `cargo xtask bench speech`, one behind
-/// the other in its babble.
+/// Where most of the background are voices. Chosen on one half of the clips of `cargo xtask bench crowd`.
 const IN_A_CROWD: Margins = Margins { begin_db: 7.0, above_db: 5.0, above_part: 0.4 };
 
 /// Part of an utterance's frames that is above its level: one in ten.

@@ -15,6 +15,7 @@ mod scene;
 pub use echo::Echo;
 pub use fault::Fault;
 pub use half_duplex::HalfDuplex;
+pub use level::active_rms;
 pub use noise::{Ambience, Noise};
 pub use room::Room;
 pub use scene::Scene;

@@ -109,6 +109,11 @@ impl Ambience {
         Ok(Self { pcm: sound.iter().map(|sample| (f64::from(*sample) * scale).round() as i16).collect() })
     }
 
+    /// Its samples, which go on with the first one behind the last one.
+    pub fn samples(&self) -> &[i16] {
+        &self.pcm
+    }
+
     /// Computes a noise on a thread of its own.
     ///
     /// # Errors
