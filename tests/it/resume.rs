@@ -477,3 +477,23 @@ async fn a_session_that_waits_for_its_link_locks_nobody_out() {
     assert!(answered(&mut others).await.contains('4'));
     assert!(comes_back(&world, &mut glasses, "wss").await, "it is not lost");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_gives_way_to_others_tells_what_was_not_heard() {
+    let world = World::with("[limits]\nsessions = 1").await;
+    let all_wait = async || {
+        while world.gateway().services().roster.all().iter().any(|(_, present)| present.via.lost_us.is_none()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut glasses = world.glasses("wss", "glasses").await;
+    text(&mut glasses, "what can you do").await;
+    until(&mut glasses, "sound", is_first_sound).await;
+    cut(&mut glasses).await;
+    all_wait().await;
+    let mut others = world.glasses("wss", "others").await;
+    cut(&mut others).await;
+    all_wait().await;
+    let mut thirds = world.glasses("wss", "thirds").await;
+    until(&mut thirds, "what was not heard", is_told_late).await;
+}

@@ -4,7 +4,7 @@
 //! oldest events, without effect on others.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -38,7 +38,7 @@ pub enum Event {
         start_ms: u64,
         end_ms: u64,
     },
-    /// Whether someone speaks.
+    /// Whether someone speaks to any of the user's glasses.
     Voice(bool),
     /// A button press.
     Button { id: &'static str, long: bool },
@@ -74,6 +74,8 @@ pub struct Feed {
     words_wanted: AtomicUsize,
     /// Those of all listeners.
     translations_wanted: Mutex<Vec<Spoken>>,
+    /// The sessions in which somebody speaks.
+    speaking: Mutex<BTreeSet<Arc<str>>>,
 }
 
 impl Feed {
@@ -81,6 +83,21 @@ impl Feed {
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(events) = self.events.get().filter(|events| events.receiver_count() > 0) {
             drop(events.send(event()));
+        }
+    }
+
+    /// Somebody speaks in this session, or nobody does any more. Apps are told when the first one begins and the last one ends.
+    pub(crate) fn voice(&self, session: &Arc<str>, speaks: bool) {
+        // Events are sent under the lock, so that they come in order.
+        let mut speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = !speaking.is_empty();
+        if speaks {
+            speaking.insert(session.clone());
+        } else {
+            speaking.remove(session);
+        }
+        if speaking.is_empty() == before {
+            self.tell(|| Event::Voice(!before));
         }
     }
 
@@ -228,6 +245,19 @@ mod tests {
         // The other one's count begins anew with each piece.
         assert_eq!(passed("two", 30).await, 11);
         assert_eq!((passed("one", 5).await, passed("two", 1).await), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn voice_begins_with_the_first_and_ends_with_the_last_who_speaks() {
+        let feed = Arc::new(Feed::default());
+        let (one, two) = ("one".into(), "two".into());
+        feed.voice(&one, true);
+        let mut heard = feed.listen(Wants::default());
+        for (session, speaks) in [(&two, true), (&one, false), (&one, false), (&two, false), (&two, false), (&one, true)] {
+            feed.voice(session, speaks);
+        }
+        assert_eq!([heard.next().await, heard.next().await], [Event::Voice(false), Event::Voice(true)]);
+        assert!(heard.events.is_empty());
     }
 
     #[test]

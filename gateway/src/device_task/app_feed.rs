@@ -182,17 +182,18 @@ impl AppFeed {
                     self.open.pop_first();
                 }
                 self.open.insert(utterance, Open { start_ms: now_ms, end_ms: now_ms, told: false });
-                self.feed.tell(|| Event::Voice(true));
+                self.feed.voice(&self.session, true);
             }
-            VoiceFact::Resumed { .. } => self.feed.tell(|| Event::Voice(true)),
+            VoiceFact::Resumed { .. } => self.feed.voice(&self.session, true),
             VoiceFact::Paused { utterance, .. } => {
                 if let Some(open) = self.open.get_mut(&utterance) {
                     open.end_ms = now_ms;
                 }
-                self.feed.tell(|| Event::Voice(false));
+                self.feed.voice(&self.session, false);
             }
+            // Without a pause, where it became too long or its sound has stopped.
+            VoiceFact::Ended { .. } => self.feed.voice(&self.session, false),
             VoiceFact::Silence { .. }
-            | VoiceFact::Ended { .. }
             | VoiceFact::Echo { .. }
             | VoiceFact::WakeHeard { .. } => {}
         }
@@ -284,6 +285,12 @@ impl AppFeed {
 
     pub(super) fn battery(&self, percent: u8, charging: bool) {
         self.feed.tell(|| Event::Battery { percent, charging });
+    }
+}
+
+impl Drop for AppFeed {
+    fn drop(&mut self) {
+        self.feed.voice(&self.session, false);
     }
 }
 

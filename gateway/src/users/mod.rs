@@ -17,7 +17,10 @@ use gateway_core::{
     user::{self, Quiescence},
     vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+};
 use tokio_util::sync::CancellationToken;
 use tools::secret::Secrets;
 
@@ -27,7 +30,7 @@ use crate::{
     limits::Limits,
     models::{chain::ModelChain, spending},
     roster::Roster,
-    runtime::{drive::drive, restarts::Restarts, spawn_or},
+    runtime::{drive::drive, restarts::Restarts, spawn, spawn_or},
     store::{self, Store, names},
 };
 
@@ -169,10 +172,14 @@ impl Users {
         }
     }
 
-    /// Has this told on the user's next device. Starts the user's task where there is none; `false`: there can be none.
+    /// Has this told on the user's next device. Starts the user's task where there is none, and waits in the background
+    /// where its mailbox is full; `false`: there can be none.
     pub(crate) fn undelivered(&self, user: &str, text: String) -> bool {
-        let mailbox = self.mailbox(user);
-        mailbox.is_ok_and(|mailbox| mailbox.try_send(UserInput::Undelivered { text }.into()).is_ok())
+        let Ok(mailbox) = self.mailbox(user) else { return false };
+        if let Err(TrySendError::Full(message)) = mailbox.try_send(UserInput::Undelivered { text }.into()) {
+            spawn("undelivered", async move { mailbox.send(message).await });
+        }
+        true
     }
 
     /// The number of a user's task, if it runs: the next one has another.
@@ -465,6 +472,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_was_not_heard_is_kept_where_the_mailbox_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let users = open(&folder);
+        let mailbox = users.mailbox("ann").unwrap();
+        // Nothing is awaited, so the task does not run meanwhile.
+        while mailbox.try_send(UserMessage::List { reply: oneshot::channel().0 }).is_ok() {}
+        assert!(users.undelivered("ann", "It is noon.".to_owned()));
+        while users.store.disk().entries("ann").unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
     async fn what_was_not_heard_is_kept_behind_a_panic_and_not_of_a_user_who_is_erased() {
         let folder = tempfile::tempdir().unwrap();
         let users = open(&folder);
@@ -472,12 +492,9 @@ mod tests {
         mailbox.send(UserMessage::Panic).await.unwrap();
         mailbox.closed().await;
         assert!(users.undelivered("ann", "It is noon.".to_owned()));
-        let kept = async {
-            while users.store.disk().entries("ann").unwrap().is_empty() {
-                tokio::task::yield_now().await;
-            }
-        };
-        kept.await;
+        while users.store.disk().entries("ann").unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
         let kind = ScheduleKind::Answer { text: "It is noon.".to_owned() };
         assert_eq!(users.store.disk().entries("ann").unwrap()[0].kind, kind);
         users.bar("ann");
