@@ -253,7 +253,9 @@ mod tests {
         let (one, two) = ("one".into(), "two".into());
         feed.voice(&one, true);
         let mut heard = feed.listen(Wants::default());
-        for (session, speaks) in [(&two, true), (&one, false), (&one, false), (&two, false), (&two, false), (&one, true)] {
+        for (session, speaks) in
+            [(&two, true), (&one, false), (&one, false), (&two, false), (&two, false), (&one, true)]
+        {
             feed.voice(session, speaks);
         }
         assert_eq!([heard.next().await, heard.next().await], [Event::Voice(false), Event::Voice(true)]);

@@ -193,9 +193,7 @@ impl AppFeed {
             }
             // Without a pause, where it became too long or its sound has stopped.
             VoiceFact::Ended { .. } => self.feed.voice(&self.session, false),
-            VoiceFact::Silence { .. }
-            | VoiceFact::Echo { .. }
-            | VoiceFact::WakeHeard { .. } => {}
+            VoiceFact::Silence { .. } | VoiceFact::Echo { .. } | VoiceFact::WakeHeard { .. } => {}
         }
     }
 
