@@ -130,6 +130,67 @@ fn the_same_is_asked_twice_at_most() {
     assert_eq!(call, None);
 }
 
+/// What follows a command without a part, and the answer to the question about it: calls, one more question ("?"), or
+/// nothing ("-").
+fn answered(engine: &Engine, language: &str, command: &str, answer: &str) -> (String, Value) {
+    let tools = super::tools_once();
+    let ask = |said: &str, pending| {
+        engine.decide(&Request { language: language.to_owned(), pending, ..request(said, &tools) })
+    };
+    let Decision::Ask(_, pending) = ask(command, None) else { panic!("{command} asks nothing") };
+    match ask(answer, Some(pending)) {
+        Decision::Calls(mut calls) if calls.len() == 1 => {
+            let call = calls.remove(0);
+            (call.name, call.arguments)
+        }
+        Decision::Calls(calls) => panic!("{answer}: {calls:?}"),
+        Decision::Ask(..) => ("?".to_owned(), json!({})),
+        Decision::Say(_) => ("-".to_owned(), json!({})),
+    }
+}
+
+#[test]
+fn an_answer_is_taken_or_declined_or_asked_for_again() {
+    let engine = Engine::new();
+    for line in include_str!("../../data/intents/answers.tsv").lines().filter(|line| !line.starts_with('#')) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let &[language, command, answer, name, arguments] = &cells[..] else { panic!("five cells: {line}") };
+        let expected = (name.to_owned(), serde_json::from_str::<Value>(arguments).expect(line));
+        assert_eq!(answered(&engine, language, command, answer), expected, "{language}: {command} {answer}");
+    }
+}
+
+/// Held out: only numbers are printed, so that nobody makes rules for its rows.
+#[test]
+fn of_further_answers_those_with_a_part_are_taken() {
+    let engine = Engine::new();
+    let (mut given, mut missed, mut none, mut taken) = (0, 0, 0, 0);
+    let table = include_str!("../../data/intents/answers_held_out.tsv");
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let &[language, command, answer, sign] = &cells[..] else { panic!("four cells: {line}") };
+        let (name, _) = answered(&engine, language, command, answer);
+        let is_call = name != "?" && name != "-";
+        if sign == "+" {
+            (given, missed) = (given + 1, missed + u32::from(!is_call));
+        } else {
+            (none, taken) = (none + 1, taken + u32::from(is_call));
+        }
+    }
+    println!("{missed} of {given} answers were not taken, {taken} of {none} that are none were");
+    // What is said in place of a note is one, unless it is known to be none.
+    assert!(given > 10 && missed * 5 <= given && none > 10 && taken * 3 <= none * 2);
+}
+
+#[test]
+fn who_may_say_no_declines_nothing_by_it() {
+    let (asked, call) = dialogue(&["Feed the.", "penguins", "No."]);
+    assert_eq!(asked.len(), 2);
+    assert_eq!(call, Some(("zoo.feed".to_owned(), json!({"animal": "penguins", "twice": false}))));
+    let (asked, call) = dialogue(&["Heat the oven.", "No, thanks."]);
+    assert_eq!((asked.len(), call), (1, None), "it is no level");
+}
+
 #[test]
 fn answers_are_understood_as_such_before_they_are_taken() {
     let engine = Engine::new();
@@ -142,6 +203,7 @@ fn answers_are_understood_as_such_before_they_are_taken() {
     assert_eq!(matched("Ten minutes.", None), Some(CommandMatch::None));
     assert_eq!(matched("Ten minutes.", asked("Set a timer.")), Some(CommandMatch::Exact));
     assert_eq!(matched("Purple elephants.", asked("Set a timer.")), Some(CommandMatch::None));
+    assert_eq!(matched("No, thanks.", asked("Set a timer.")), Some(CommandMatch::Exact));
     assert_eq!(matched("Buy milk.", asked("Take a note.")), Some(CommandMatch::FreeText));
     assert_eq!(matched("To call Ben.", asked("Remind me.")), Some(CommandMatch::Incomplete));
 }

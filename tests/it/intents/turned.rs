@@ -23,6 +23,32 @@ fn what_merely_has_the_words_of_a_command_is_none() {
     each_row(include_str!("../../data/intents/no_commands.tsv"));
 }
 
+#[test]
+fn a_reminder_is_not_for_a_time_that_was_not_meant() {
+    each_row(include_str!("../../data/intents/moments.tsv"));
+}
+
+/// Held out: only numbers are printed, so that nobody makes rules for its rows.
+#[test]
+fn of_further_such_times_few_lead_to_a_call() {
+    let (engine, tools) = (Engine::new(), tools_once());
+    let table = include_str!("../../data/intents/moments_held_out.tsv");
+    let (mut meant, mut missed, mut not_meant, mut taken) = (0, 0, 0, 0);
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let &[language, sign, sentence] = &cells[..] else { panic!("three cells: {line}") };
+        let asked = Request { language: language.to_owned(), ..request(sentence, &tools) };
+        let is_call = matches!(engine.decide(&asked), Decision::Calls(_));
+        if sign == "+" {
+            (meant, missed) = (meant + 1, missed + u32::from(!is_call));
+        } else {
+            (not_meant, taken) = (not_meant + 1, taken + u32::from(is_call));
+        }
+    }
+    println!("{taken} of {not_meant} times that are not meant led to a call, {missed} of {meant} others did not");
+    assert!(not_meant > 20 && taken * 5 <= not_meant && meant > 10 && missed * 10 <= meant);
+}
+
 /// Held out: only the number of calls is printed, so that nobody makes rules for its rows.
 #[test]
 fn of_further_such_sentences_few_lead_to_a_call() {

@@ -16,7 +16,7 @@ use super::{
     grammar::Grammar,
     matcher, question,
     sides::{Settled, Sides},
-    template::{Op, Slot},
+    template::{Op, Slot, SlotKind},
     utterance::Utterance,
     words,
 };
@@ -42,6 +42,8 @@ pub(super) enum Reading {
         /// command if they are complete and only the side is unknown.
         matched: CommandMatch,
     },
+    /// The wearer does not answer the question.
+    Declined,
     /// No command that the engine knows.
     Nothing,
 }
@@ -97,6 +99,9 @@ impl<'a> Reader<'a> {
         let (alone, matched) = self.settle(&mut utterance, text, sides);
         if matched > CommandMatch::Misheard {
             return alone.into();
+        }
+        if pending.is_some_and(|pending| self.declines(text, pending)) {
+            return Reading::Declined.into();
         }
         let more = pending.map(|pending| match pending.calls.as_slice() {
             [] => self.go_on(text, pending).into(),
@@ -296,6 +301,24 @@ impl<'a> Reader<'a> {
         arguments.insert(slot.property, value);
         let rest: Vec<Vec<String>> = call.missing.iter().skip(1).cloned().collect();
         self.go_for(call, Value::Object(arguments), rest, joined, free_text)
+    }
+
+    /// Whether these words give no answer to a question: "no thanks", "I don't know". They may be one where yes and no are.
+    fn declines(&self, text: &str, pending: &Pending) -> bool {
+        let may_be_no = match pending.calls.as_slice() {
+            [] => return false,
+            [call] => self.tool(&call.name).zip(call.missing.first()).is_some_and(|(tool, one_of)| {
+                let slots = one_of.iter().flat_map(|property| self.slots(tool, property));
+                slots
+                    .into_iter()
+                    .any(|slot| matches!(slot.kind, SlotKind::Choice(_)) && self.value(&slot, text).is_some())
+            }),
+            _ => false,
+        };
+        let language = self.grammar.language;
+        let words = |text: &str| words::cut(text, language).into_iter().map(|word| word.text).collect::<Vec<_>>();
+        let said = words(text);
+        !may_be_no && (gateway_core::is_no(text) || language.answer.none.iter().any(|none| words(none) == said))
     }
 
     /// The answer to the question which of several calls was meant.

@@ -104,7 +104,7 @@ impl Engine {
                     arguments: call.arguments,
                 }));
             }
-            Reading::Nothing => {
+            Reading::Declined | Reading::Nothing => {
                 if let Decision::Say(said) = self.decide(request) {
                     out.said = said;
                 }

@@ -133,6 +133,7 @@ impl Engine {
                     Reading::Ask { pending, again, .. } => {
                         Some(Decision::Ask(reader.question(&pending, again), pending))
                     }
+                    Reading::Declined => Some(Decision::Say(reply::DECLINED.to_owned())),
                     Reading::Nothing => None,
                 };
                 if let Some(decision) = decision {
@@ -161,6 +162,7 @@ impl Engine {
             Reading::Ask { pending, again, .. } if !chosen.is_empty() || asks_whose(&pending) => {
                 Decision::Ask(reader.question(&pending, again), pending)
             }
+            Reading::Declined => Decision::Say(reply::DECLINED.to_owned()),
             // A model asks itself, in its own words.
             Reading::Ask { .. } | Reading::Nothing => return None,
         };
@@ -256,6 +258,7 @@ impl ChatModel for Engine {
                 CommandMatch::Closed
             }
             Reading::Calls(_, matched) | Reading::Ask { matched, .. } => matched,
+            Reading::Declined => CommandMatch::Exact,
             Reading::Nothing => CommandMatch::None,
         };
         // A guess is worth less than words that fit as they are.

@@ -63,6 +63,12 @@ pub(super) struct Kinds {
     pub skippable: &'static [&'static str],
     /// Words with which no name begins.
     pub before_names: &'static [&'static str],
+    /// Words that make another time of the one behind them: "before nine", "last Monday", "not tomorrow".
+    pub before_other_times: &'static [&'static str],
+    /// Words with which no text ends that has a time behind it, beside articles: they belong to the time ("as of | Friday").
+    pub before_times: &'static [&'static str],
+    /// Verbs with their object, which weigh as much as the two words that they are elsewhere: "remind me".
+    pub with_object: &'static [&'static str],
     /// Forms of "to be": a name that begins with one, or behind one, is part of a statement.
     pub copulas: &'static [&'static str],
     /// Words in place of a name.
@@ -261,6 +267,8 @@ pub(super) struct SumWords {
 pub(super) struct AnswerWords {
     pub yes: &'static [&'static str],
     pub no: &'static [&'static str],
+    /// Answers that give nothing, beside a plain no.
+    pub none: &'static [&'static str],
     /// Words before an answer that carry no information.
     pub front: &'static [&'static str],
     /// Which one of several.
@@ -298,6 +306,8 @@ impl Language {
             0.1
         } else if self.is_small(word) {
             0.5
+        } else if self.kinds.with_object.contains(&word) {
+            1.5
         } else {
             1.0
         }

@@ -9,6 +9,8 @@ use crate::intents::{
 
 /// Longest free text that is followed by more words: "the {door code} note".
 const INNER_TEXT_WORDS_MAX: usize = 5;
+/// Longest end of a text that is looked at for a time that is not meant.
+const OTHER_TIME_WORDS_MAX: usize = 6;
 /// Longest free text that may open a sentence.
 const LEADING_TEXT_WORDS_MAX: usize = 2;
 
@@ -117,12 +119,14 @@ impl<'a> Run<'a> {
 
     /// Whether words at an edge of the text say something of the command. In what is looked for that is a negation of its
     /// verb: "lösche die Notiz über Milch nicht", but not "the reminder to not call Ben". In what is dictated for a time it
-    /// is a repetition, as there is a single time only: "take my pills every day".
+    /// is a repetition, as there is a single time only: "take my pills every day"; or a word that makes another time of the one
+    /// behind it: "leave before nine".
     fn is_refused(&self, slot: &Slot, at: usize, end: usize, leading: bool) -> bool {
         let view = self.view;
         let kinds = &view.language().kinds;
         if slot.kind == (SlotKind::Text { dictated: true }) {
-            return repetition::is_at_edge(view, at, end) && self.is_timed();
+            let is_other_time = end < view.end && ends_in_other_time(view, at, end);
+            return self.is_timed() && (is_other_time || repetition::is_at_edge(view, at, end));
         }
         let counts = |at: &usize| !view.language().is_skippable(view.text(*at));
         let word = |at: Option<usize>| at.map_or("", |at| view.text(at));
@@ -166,4 +170,28 @@ impl<'a> Run<'a> {
 
 fn skip_articles(view: View<'_>, at: usize) -> usize {
     (at..view.end).find(|at| !view.language().is_article(view.text(*at))).unwrap_or(view.end)
+}
+
+/// Whether the text from `at` to `end` ends in words of the time behind it, which make another one of it: "up to | Friday", "antes de
+/// las | nueve", "last Monday | at nine", "entre las nueve y | las diez".
+fn ends_in_other_time(view: View<'_>, at: usize, end: usize) -> bool {
+    let language = view.language();
+    let is_article = |at: usize| language.is_article(view.text(at));
+    let last = end - 1;
+    if is_article(last) || language.kinds.before_times.contains(&view.text(last)) {
+        return true;
+    }
+    let time_ends = |at: usize| {
+        let times = clock::read_when(view, at).into_iter().map(|(end, _)| end);
+        times.chain(view.numbers(at).map(|(end, _)| end)).collect::<Vec<_>>()
+    };
+    // "on" may belong to the text or to the time: "turn it on | at nine", "tomorrow or on | Friday".
+    let is_before_time = |word: &&str| language.clock.at.contains(word) || language.date.on.contains(word);
+    let ends = [end, if is_before_time(&view.text(last)) { last } else { end }];
+    let first = at.max(end.saturating_sub(OTHER_TIME_WORDS_MAX));
+    (first..end).filter_map(|at| view.any_phrase(at, language.kinds.before_other_times)).any(|behind| {
+        let time = (behind..end).find(|at| !is_article(*at)).unwrap_or(end);
+        let mut times = [behind, time].into_iter().flat_map(time_ends);
+        ends.contains(&behind) || times.any(|it| ends.contains(&it))
+    })
 }
