@@ -303,22 +303,24 @@ impl<'a> Reader<'a> {
         self.go_for(call, Value::Object(arguments), rest, joined, free_text)
     }
 
-    /// Whether these words give no answer to a question: "no thanks", "I don't know". They may be one where yes and no are.
+    /// Whether these words give no answer to a question: "no thanks", "I don't know". Where one may choose "no", it is an answer.
     fn declines(&self, text: &str, pending: &Pending) -> bool {
-        let may_be_no = match pending.calls.as_slice() {
-            [] => return false,
-            [call] => self.tool(&call.name).zip(call.missing.first()).is_some_and(|(tool, one_of)| {
-                let slots = one_of.iter().flat_map(|property| self.slots(tool, property));
-                slots
-                    .into_iter()
-                    .any(|slot| matches!(slot.kind, SlotKind::Choice(_)) && self.value(&slot, text).is_some())
-            }),
-            _ => false,
-        };
         let language = self.grammar.language;
         let words = |text: &str| words::cut(text, language).into_iter().map(|word| word.text).collect::<Vec<_>>();
         let said = words(text);
-        !may_be_no && (gateway_core::is_no(text) || language.answer.none.iter().any(|none| words(none) == said))
+        let is_none = gateway_core::is_no(text) || language.answer.none.iter().any(|none| words(none) == said);
+        match pending.calls.as_slice() {
+            [] => false,
+            [call] => is_none && !self.is_chosen(text, call),
+            _ => is_none,
+        }
+    }
+
+    /// Whether these words are one of the values that the next part of a call may have.
+    fn is_chosen(&self, text: &str, call: &PendingCall) -> bool {
+        let Some((tool, one_of)) = self.tool(&call.name).zip(call.missing.first()) else { return false };
+        let mut slots = one_of.iter().flat_map(|property| self.slots(tool, property));
+        slots.any(|slot| matches!(slot.kind, SlotKind::Choice(_)) && self.value(&slot, text).is_some())
     }
 
     /// The answer to the question which of several calls was meant.
