@@ -33,4 +33,4 @@ pub mod user;
 pub mod vocab;
 
 pub use agent::phrases::fixed_clauses;
-pub use floor::commands::{is_backchannel, is_cancel, is_command, is_no};
+pub use floor::commands::{is_backchannel, is_cancel, is_command};

@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         let language = self.grammar.language;
         let words = |text: &str| words::cut(text, language).into_iter().map(|word| word.text).collect::<Vec<_>>();
         let said = words(text);
-        let is_none = gateway_core::is_no(text) || language.answer.none.iter().any(|none| words(none) == said);
+        let is_none = language.answer.none.iter().any(|none| words(none) == said);
         match pending.calls.as_slice() {
             [] => false,
             [call] => is_none && !self.is_chosen(text, call),

@@ -268,6 +268,10 @@ pub(super) static LANGUAGE: Language = Language {
         yes: &["oui", "ouais", "si"],
         no: &["non"],
         none: &[
+            "non",
+            "non merci",
+            "pas maintenant",
+            "surtout pas",
             "rien",
             "rien merci",
             "je ne sais pas",

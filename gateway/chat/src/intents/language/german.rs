@@ -345,6 +345,13 @@ pub(super) static LANGUAGE: Language = Language {
         yes: &["ja", "jawohl", "klar", "an"],
         no: &["nein", "nee", "aus"],
         none: &[
+            "nein",
+            "nee",
+            "nein danke",
+            "jetzt nicht",
+            "nicht jetzt",
+            "lieber nicht",
+            "besser nicht",
             "nichts",
             "nichts danke",
             "ich weiss nicht",

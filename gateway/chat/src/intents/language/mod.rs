@@ -267,7 +267,7 @@ pub(super) struct SumWords {
 pub(super) struct AnswerWords {
     pub yes: &'static [&'static str],
     pub no: &'static [&'static str],
-    /// Answers that give nothing, beside a plain no.
+    /// Answers that give nothing. What cancels in any case is the core's.
     pub none: &'static [&'static str],
     /// Words before an answer that carry no information.
     pub front: &'static [&'static str],

@@ -266,6 +266,10 @@ pub(super) static LANGUAGE: Language = Language {
         yes: &["si", "claro", "vale"],
         no: &["no"],
         none: &[
+            "no",
+            "no gracias",
+            "ahora no",
+            "mejor no",
             "nada",
             "nada gracias",
             "no se",

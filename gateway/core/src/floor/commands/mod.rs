@@ -97,11 +97,6 @@ pub fn is_cancel(text: &str) -> bool {
     command(text) == Some(Command::Cancel)
 }
 
-/// Whether `text` as a whole is a clear no.
-pub fn is_no(text: &str) -> bool {
-    yes_or_no(text) == Some(false)
-}
-
 /// The cancel phrase at the end of `text`, which may begin with the assistant's own words.
 pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
     let said = folded(text);
