@@ -183,6 +183,22 @@ fn of_further_answers_those_with_a_part_are_taken() {
 }
 
 #[test]
+fn thanks_are_answered_and_are_no_answer() {
+    let engine = Engine::new();
+    for (language, said) in
+        [("en", "Thank you very much!"), ("de", "Danke."), ("es", "Muchas gracias."), ("fr", "Merci.")]
+    {
+        let asked = Request { language: language.to_owned(), ..with(said, None) };
+        assert_eq!(engine.decide(&asked), Decision::Say("You're welcome.".to_owned()), "{said}");
+    }
+    for said in ["Thank Ben.", "No thanks needed, but why?", "Please."] {
+        assert_ne!(engine.decide(&with(said, None)), Decision::Say("You're welcome.".to_owned()), "{said}");
+    }
+    let (asked, _) = dialogue(&["Set a timer.", "Thanks."]);
+    assert_eq!(asked.len(), 2, "the question is still open");
+}
+
+#[test]
 fn who_may_say_no_declines_nothing_by_it() {
     let (asked, call) = dialogue(&["Feed the.", "penguins", "No."]);
     assert_eq!(asked.len(), 2);

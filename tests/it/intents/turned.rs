@@ -28,6 +28,11 @@ fn a_reminder_is_not_for_a_time_that_was_not_meant() {
     each_row(include_str!("../../data/intents/moments.tsv"));
 }
 
+#[test]
+fn what_is_said_on_an_ordinary_day_is_understood() {
+    each_row(include_str!("../../data/intents/everyday.tsv"));
+}
+
 /// Held out: only numbers are printed, so that nobody makes rules for its rows.
 #[test]
 fn of_further_such_times_few_lead_to_a_call() {

@@ -75,13 +75,13 @@ impl Tool for CalculatorEvaluate {
                 retryable: false,
             });
         }
-        let (about, value) = match outcome.strip_prefix("approx. ") {
-            Some(value) => ("about ", rounded(value)),
-            None => ("", outcome.clone()),
+        let (sign, shown, spoken) = match outcome.strip_prefix("approx. ") {
+            Some(value) => ("≈", rounded(value), rounded(value)),
+            None => ("=", outcome.clone(), rounded(&outcome)),
         };
-        let say = format!("That's {about}{value}.");
-        let sign = if about.is_empty() { "=" } else { "≈" };
-        let mut result = told(say, &asked, format!("{sign} {value}"), json!({"result": outcome}));
+        let about = if sign == "=" && shown == spoken { "" } else { "about " };
+        let say = format!("That's {about}{spoken}.");
+        let mut result = told(say, &asked, format!("{sign} {shown}"), json!({"result": outcome}));
         result.content = outcome;
         Ok(result)
     }
@@ -168,7 +168,7 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     for (spoken, written) in REPLACEMENTS {
         text = text.replace(spoken, written);
     }
-    let text = root(text.trim());
+    let text = of_itself(&root(text.trim()));
     // The excluded characters keep programs out: the evaluator has functions of functions, and a recursive one would
     // end the process.
     let allowed = |c: char| c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c);
@@ -259,6 +259,21 @@ fn root(text: &str) -> String {
         }
     }
     out
+}
+
+/// A percentage that is added or taken off is one of what it is added to: "80 - 10%" is 72, as people mean it. "15% + 15%" is a sum.
+fn of_itself(text: &str) -> String {
+    let split = || {
+        let (left, percent) = text.strip_suffix('%')?.rsplit_once([' ', '+', '-'])?;
+        let (left, sign) = match left.trim_end().strip_suffix('+') {
+            Some(left) => (left, '+'),
+            None => (left.trim_end().strip_suffix('-')?, '-'),
+        };
+        let is_number = !percent.is_empty() && percent.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let is_sum = left.trim().ends_with(|c: char| c.is_ascii_alphanumeric() || c == ')') && !left.contains('%');
+        (is_number && is_sum).then(|| format!("({}) * (1 {sign} {percent} / 100)", left.trim()))
+    };
+    split().unwrap_or_else(|| text.to_owned())
 }
 
 /// Rounds the leading number to at most four decimals: more is useless in speech.

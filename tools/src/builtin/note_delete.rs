@@ -61,8 +61,10 @@ impl Tool for NoteDelete {
             }
         };
         let Some(note) = chosen else {
-            let query = cut(&query, ITEM_CHARS_MAX);
-            let say = format!("I find no note about {query}.");
+            let say = match is_newest(&query) {
+                true => "You have no notes.".to_owned(),
+                false => format!("I find no note about {}.", cut(&query, ITEM_CHARS_MAX)),
+            };
             return Ok(told(say, "Notes", "None found", json!({"deleted": null})));
         };
         let Some(deleted) = port.delete(&context.user, note.id).await? else {

@@ -31,6 +31,12 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     out
 }
 
+/// Whether an utterance is nothing but thanks.
+pub(super) fn is_thanks(utterance: &Utterance<'_>) -> bool {
+    let view = utterance.view(utterance.words.len());
+    utterance.language.courtesy.thanks.iter().any(|thanks| view.phrase(0, thanks) == Some(view.end))
+}
+
 /// Every position where the command may end, the most likely first.
 pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<Ending> {
     let strip = |mut end: usize, endings: &[&str], set_apart: bool| {
@@ -45,12 +51,13 @@ pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Ve
         end
     };
     let words = &utterance.language.courtesy;
-    let polite = strip(end, &[words.plain_endings, words.endings].concat(), false);
-    let all = [words.plain_endings, words.endings, words.loose_endings].concat();
+    let plain = [words.please, words.thanks].concat();
+    let polite = strip(end, &[&plain, words.endings].concat(), false);
+    let all = [&plain, words.endings, words.loose_endings].concat();
     let mut out: Vec<Ending> = Vec::new();
     for ending in [
         Ending { at: end, set_apart: true, loose: false },
-        Ending { at: strip(end, words.plain_endings, true), set_apart: true, loose: false },
+        Ending { at: strip(end, &plain, true), set_apart: true, loose: false },
         Ending { at: polite, set_apart: false, loose: false },
         Ending { at: strip(polite, &all, false), set_apart: false, loose: true },
     ] {

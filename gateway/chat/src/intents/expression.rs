@@ -64,6 +64,10 @@ fn term(view: View<'_>, at: usize) -> Option<(usize, String, usize)> {
     }
     let (end, value) = number(view, at)?;
     if let Some(end) = view.any_phrase(end, words.percent) {
+        let off = words.off.iter().filter_map(|off| view.phrase(end, off)).max();
+        if let Some((end, whole)) = off.and_then(|at| number(view, at)) {
+            return Some((end, format!("{whole} - {value}%"), 1));
+        }
         return Some(match view.any_phrase(end, words.of).map(|at| number(view, at)) {
             Some(Some((end, whole))) => (end, format!("{value}% of {whole}"), 1),
             _ => (end, format!("{value}%"), 0),

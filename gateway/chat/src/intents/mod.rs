@@ -139,7 +139,11 @@ impl Engine {
                 if let Some(decision) = decision {
                     return Decided { chosen, ..decision.into() };
                 }
-                grammar.near_miss(&reader.utterance(&text))
+                let utterance = reader.utterance(&text);
+                if courtesy::is_thanks(&utterance) {
+                    return Decision::Say(reply::WELCOME.to_owned()).into();
+                }
+                grammar.near_miss(&utterance)
             }
         };
         let said = Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)));

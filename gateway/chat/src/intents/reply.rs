@@ -4,6 +4,8 @@ use gateway_core::vocab::{Message, Part, Role, ToolResult};
 
 /// Reply if a tool returned nothing to say.
 const DONE: &str = "Done.";
+/// Reply to thanks.
+pub(super) const WELCOME: &str = "You're welcome.";
 /// Reply to a wearer who does not answer a question.
 pub(super) const DECLINED: &str = "All right.";
 /// Hint that a language model would understand more than commands.

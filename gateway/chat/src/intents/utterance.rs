@@ -249,34 +249,44 @@ fn readings(source: &str, words: &[Word], at: usize, language: &Language) -> Vec
             if language.number.one.contains(&words[at].text.as_str())
                 && let Some(scale) = words.get(at + 1).and_then(|word| scale(word, language))
             {
+                // "a hundred and five"
+                let one = if language.is_english() { "one".to_owned() } else { spelled(source, &words[at]) };
+                out = in_words((source, words), (at + 1, &one), language);
                 out.push((at + 2, scale));
+                out.dedup_by_key(|(end, _)| *end);
                 return out;
             }
             if !starts_number(source, &words[at], language) {
                 return out;
             }
-            let mut phrase = String::new();
-            for (length, word) in words[at..].iter().take(NUMBER_WORDS_MAX).enumerate() {
-                let joins = language.number.joins.contains(&word.text.as_str());
-                if word.kind != Kind::Plain || !(joins || starts_number(source, word, language)) {
-                    break;
-                }
-                if length > 0 {
-                    phrase.push(' ');
-                }
-                phrase.push_str(&spelled(source, word));
-                if !language.number.and.contains(&word.text.as_str())
-                    && let Some(value) = value(&phrase, language)
-                {
-                    out.insert(0, (at + length + 1, value));
-                }
-            }
+            out = in_words((source, words), (at, ""), language);
             if let Some((end, value)) = out.first().copied() {
                 out.extend(with_decimals((source, words), end, value, language));
                 out.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
             }
         }
         Kind::Ordinal(_) | Kind::Clock(..) => {}
+    }
+    out
+}
+
+/// Numbers in words from `at` on, behind a word that is not said so, longest first.
+fn in_words((source, words): (&str, &[Word]), (at, before): (usize, &str), language: &Language) -> Vec<Reading> {
+    let (mut out, mut phrase) = (Vec::new(), before.to_owned());
+    for (end, word) in (at + 1..).zip(words[at..].iter().take(NUMBER_WORDS_MAX)) {
+        let joins = language.number.joins.contains(&word.text.as_str());
+        if word.kind != Kind::Plain || !(joins || starts_number(source, word, language)) {
+            break;
+        }
+        if !phrase.is_empty() {
+            phrase.push(' ');
+        }
+        phrase.push_str(&spelled(source, word));
+        if !language.number.and.contains(&word.text.as_str())
+            && let Some(value) = value(&phrase, language)
+        {
+            out.insert(0, (end, value));
+        }
     }
     out
 }

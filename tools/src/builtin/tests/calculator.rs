@@ -25,7 +25,17 @@ async fn sums() {
         ("10 / 4", "That's 2.5."),
         ("1 / 3", "That's about 0.3333."),
         ("5 factorial", "That's 120."),
-        ("5 miles to km", "That's 8.04672 km."),
+        ("5 miles to km", "That's about 8.0467 km."),
+        ("150 pounds to kilograms", "That's about 68.0389 kilograms."),
+        ("0.1234 + 0.1", "That's 0.2234."),
+        ("15 plus 15 percent", "That's 17.25."),
+        ("80 - 10%", "That's 72."),
+        ("80 minus ten percent", "That's 72."),
+        ("(20 + 60) - 10%", "That's 72."),
+        ("80 kg - 10%", "That's 72 kg."),
+        ("2 * 40 + 5%", "That's 84."),
+        ("15% + 15%", "That's 30%."),
+        ("15% - 5%", "That's 10%."),
         ("5 km in miles", "That's about 3.1069 miles."),
         ("2 GB to MB", "That's 2000 MB."),
         ("100 degrees Fahrenheit to Celsius", "That's about 37.7778 °C."),
@@ -37,6 +47,8 @@ async fn sums() {
     }
     let result = fixture.run("calculator.evaluate", json!({"expression": "12 times 7"})).await;
     assert_eq!(shown(&result), ("12 times 7", "= 84"));
+    let exact = fixture.run("calculator.evaluate", json!({"expression": "5 miles to km"})).await;
+    assert_eq!(shown(&exact), ("5 miles to km", "= 8.04672 km"), "it is said in short only");
     assert_eq!(result.content, "84");
 }
 

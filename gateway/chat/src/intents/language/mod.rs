@@ -89,9 +89,10 @@ pub(super) struct Kinds {
 pub(super) struct Courtesy {
     /// Before it.
     pub openings: &'static [&'static str],
-    /// Thanks and please.
-    pub plain_endings: &'static [&'static str],
-    /// Behind it.
+    /// Behind it, and thanks behind it.
+    pub please: &'static [&'static str],
+    pub thanks: &'static [&'static str],
+    /// Further words behind it.
     pub endings: &'static [&'static str],
     /// The same, unless a template contains them.
     pub loose_endings: &'static [&'static str],
@@ -253,6 +254,8 @@ pub(super) struct SumWords {
     /// Parts of a number: divisor.
     pub shares: &'static [(&'static str, &'static str)],
     pub percent: &'static [&'static str],
+    /// Behind a percentage: what it is taken from.
+    pub off: &'static [&'static str],
     pub of: &'static [&'static str],
     /// Behind a number.
     pub powers: &'static [(&'static str, &'static str)],

@@ -115,6 +115,8 @@ struct Evidence {
     text_words: usize,
     /// Words of typed slots beyond the first of each.
     typed_words: usize,
+    /// One past the last word of the last typed slot; 0: there is none.
+    typed_until: usize,
     repairs: u8,
     /// The last words were dictated.
     dictated: bool,
@@ -263,7 +265,9 @@ impl<'a> Run<'a> {
         }
         // "in five minutes" is later, "for five minutes" is for how long.
         let is_later = language.length.ahead.contains(&here) && self.view.number(at + 1).is_some();
-        if (language.is_small(here) && !is_later) || matches!(here, "they" | "their") {
+        // "ten minutes to the timer" is no timer of ten minutes.
+        let links = at > 0 && at == evidence.typed_until && language.kinds.before_names.contains(&here);
+        if (language.is_small(here) && !is_later && !links) || matches!(here, "they" | "their") {
             self.step(op, at + 1, repaired(-small));
         }
     }
@@ -308,6 +312,7 @@ impl<'a> Run<'a> {
                 found: evidence.found + 1.0,
                 // "a quarter of an hour" is one length of time, not a name and an hour.
                 typed_words: evidence.typed_words + end.saturating_sub(at + 1),
+                typed_until: end,
                 dictated: false,
                 ..evidence
             };

@@ -20,15 +20,16 @@ impl<'a> Run<'a> {
         let kinds = &view.language().kinds;
         // Before all fixed words, free text is a name at most: "green tea timer", but not "he set the egg timer".
         let leading = evidence.found == 0.0;
+        let inner = self.only_words_follow(op);
         let longest = if leading {
             (at + LEADING_TEXT_WORDS_MAX).min(view.end)
-        } else if self.only_words_follow(op) {
+        } else if inner {
             (at + INNER_TEXT_WORDS_MAX).min(view.end)
         } else {
             view.end
         };
         // A name between fixed words does not begin with "of", which is a misrecognised article.
-        if longest < view.end && kinds.before_names.contains(&view.text(at)) {
+        if (inner || longest < view.end) && kinds.before_names.contains(&view.text(at)) {
             return;
         }
         if !self.may_begin(op, slot, at) {
