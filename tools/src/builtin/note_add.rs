@@ -37,6 +37,8 @@ impl Tool for NoteAdd {
                 "new note {text}",
                 "note to (self|myself) [that|to] {text}",
                 "note that {text}",
+                // With a colon.
+                "note {text}",
                 "(note|write|jot) down [that] {text}",
                 "(note|write|jot) this down {text}",
                 "add {text} to my notes",

@@ -23,7 +23,9 @@ impl Tool for NoteList {
             name: "note.list",
             title: "Read the notes",
             description: "Reads the wearer's latest notes, newest first.",
-            properties: json!({}),
+            properties: json!({
+                "count": {"type": "integer", "question": false, "description": "Only so many, the newest; default: all."},
+            }),
             required: &[],
             phrases: &[
                 // The first one is what help shows.
@@ -35,6 +37,8 @@ impl Tool for NoteList {
                 "what (is|do i have|have i got) in my notes",
                 "what did i (note|write) down",
                 "my notes",
+                "(read|show|tell|give|read me|show me|tell me|give me|read out) (the|my) (last|latest|newest|most recent) {count=1} note",
+                "what (is|was) (the|my) (last|latest|newest|most recent) {count=1} note",
             ],
             guidance: None,
             flags: READ_ONLY,
@@ -45,19 +49,22 @@ impl Tool for NoteList {
         Some("Reading your notes")
     }
 
-    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         // One more than is listed shows whether there are more.
-        let asked = NOTES_LISTED_MAX + 1;
-        let mut found = context.ports.notes.list(&context.user, asked).await?;
-        let more = found.len() > NOTES_LISTED_MAX;
-        found.truncate(NOTES_LISTED_MAX);
+        let count = arguments.integer("count").and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        let listed = count.unwrap_or(NOTES_LISTED_MAX).min(NOTES_LISTED_MAX);
+        let mut found = context.ports.notes.list(&context.user, listed + 1).await?;
+        let more = found.len() > listed;
+        found.truncate(listed);
         let all: Vec<_> = found.iter().map(|note| notes::describe(context, note)).collect();
         let data = json!({"notes": all, "more": more});
         if found.is_empty() {
             return Ok(told("You have no notes.", "Notes", "None", data));
         }
         let several = found.len() > SPOKEN_ITEMS_MAX;
-        let first = if several {
+        let first = if found.len() == 1 && more {
+            "Your latest note:".to_owned()
+        } else if several {
             let latest = spoken::number(SPOKEN_ITEMS_MAX as u64);
             format!("Here are your {latest} latest notes.")
         } else {

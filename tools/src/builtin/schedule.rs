@@ -140,6 +140,15 @@ pub(super) fn timer_called(timers: &[OpenEntry], name: &str) -> Choice<OpenEntry
     }
 }
 
+/// That no timer has this name. `none`: what the data calls those that were found.
+pub(super) fn timer_not_found(context: &RunContext, name: &str, timers: &[OpenEntry], none: &str) -> ToolResult {
+    let there = timers.iter().take(SPOKEN_ITEMS_MAX).map(|timer| format!("the {}", timer_name(&timer.entry)));
+    let there = spoken::list(&there.collect::<Vec<_>>());
+    let say = format!("I don't find the {} timer. You have {there}.", cut(name, ITEM_CHARS_MAX));
+    let running: Vec<_> = timers.iter().map(|timer| describe(context, timer)).collect();
+    told(say, "Timer", "Not found", json!({none: [], "running": running}))
+}
+
 fn has_name(entry: &ScheduleEntry) -> bool {
     matches!(entry.kind, ScheduleKind::Timer { name: Some(_) })
 }

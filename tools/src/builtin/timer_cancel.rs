@@ -71,7 +71,7 @@ impl Tool for TimerCancel {
             (false, None, None) => (String::new(), Choice::among(timers.clone())),
         };
         let chosen = match chosen {
-            Choice::None => return Ok(not_found(context, &wanted, &timers)),
+            Choice::None => return Ok(schedule::timer_not_found(context, &wanted, &timers, "cancelled")),
             Choice::One(timer) => timer,
             Choice::Several(several) => return Ok(which(context, &several)),
         };
@@ -122,18 +122,4 @@ fn which(context: &RunContext, timers: &[OpenEntry]) -> ToolResult {
         names
     };
     schedule::ask_which(context, "Which timer?", &names, timers)
-}
-
-fn not_found(context: &RunContext, name: &str, timers: &[OpenEntry]) -> ToolResult {
-    let there: Vec<_> = timers
-        .iter()
-        .take(crate::limits::SPOKEN_ITEMS_MAX)
-        .map(|timer| format!("the {}", schedule::timer_name(&timer.entry)))
-        .collect();
-    let there = spoken::list(&there);
-    let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);
-    let say = format!("I don't find the {name} timer. You have {there}.");
-    let running: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
-    let data = json!({"cancelled": [], "running": running});
-    told(say, "Timer", "Not found", data)
 }

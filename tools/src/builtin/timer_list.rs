@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{BuiltIn, Definition, READ_ONLY, Tool, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal},
-    limits::SPOKEN_ITEMS_MAX,
+    limits::{SPOKEN_ITEMS_MAX, TIMER_NAME_CHARS_MAX},
+    matching::Choice,
     registry::RunContext,
     spoken,
 };
@@ -22,8 +23,10 @@ impl Tool for TimerList {
         Definition {
             name: "timer.list",
             title: "List the timers",
-            description: "Lists the running timers and how much time each has left.",
-            properties: json!({}),
+            description: "Lists the running timers and how much time each has left: all, or those of a name.",
+            properties: json!({
+                "name": {"type": "string", "question": false, "description": "The timer's name. Leave out for all.", "examples": ["pasta"]},
+            }),
             required: &[],
             phrases: &[
                 "how much time is left [on (the|my) (timer|timers|clock)]",
@@ -43,6 +46,10 @@ impl Tool for TimerList {
                 "when (does|will) (the|my) timer (end|finish|stop|ring|go off|expire|be done)",
                 "when is (the|my) timer (done|over|up|finished)",
                 "my timers",
+                "how (long|much longer|much time) [is] [left] (on|for|until|till) (the|my) {name:name} timer [is done|is up|ends|goes off]",
+                "how much [longer|time] does (the|my) {name:name} timer have [left]",
+                "when (does|will) (the|my) {name:name} timer (end|finish|stop|ring|go off|expire|be done)",
+                "when is (the|my) {name:name} timer (done|over|up|finished)",
             ],
             guidance: None,
             flags: READ_ONLY,
@@ -53,8 +60,15 @@ impl Tool for TimerList {
         Some("Looking at your timers")
     }
 
-    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let timers = schedule::timers(context).await?;
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let mut timers = schedule::timers(context).await?;
+        if let Some(name) = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?.filter(|_| !timers.is_empty()) {
+            timers = match schedule::timer_called(&timers, &name) {
+                Choice::None => return Ok(schedule::timer_not_found(context, &name, &timers, "timers")),
+                Choice::One(timer) => vec![timer],
+                Choice::Several(several) => several,
+            };
+        }
         let all: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
         let data = json!({"timers": all});
         let left = |timer| {

@@ -42,7 +42,7 @@ pub(super) enum Reading {
         /// command if they are complete and only the side is unknown.
         matched: CommandMatch,
     },
-    /// The wearer does not answer the question.
+    /// The wearer does not answer a question, or wants nothing.
     Declined,
     /// No command that the engine knows.
     Nothing,
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         if matched > CommandMatch::Misheard {
             return alone.into();
         }
-        if pending.is_some_and(|pending| self.declines(text, pending)) {
+        if self.declines(text, pending) {
             return Reading::Declined.into();
         }
         let more = pending.map(|pending| match pending.calls.as_slice() {
@@ -229,7 +229,8 @@ impl<'a> Reader<'a> {
         let Some(tool) = self.tool(&partial.intent.name) else {
             return false;
         };
-        partial.missing.iter().all(|one_of| one_of.iter().any(|property| !self.slots(tool, property).is_empty()))
+        let can_say = |name: &String| question::may_ask(tool, name) && !self.slots(tool, name).is_empty();
+        partial.missing.iter().all(|one_of| one_of.iter().any(can_say))
     }
 
     /// Further words of a request that was already accepted.
@@ -303,17 +304,14 @@ impl<'a> Reader<'a> {
         self.go_for(call, Value::Object(arguments), rest, joined, free_text)
     }
 
-    /// Whether these words give no answer to a question: "no thanks", "I don't know". Where one may choose "no", it is an answer.
-    fn declines(&self, text: &str, pending: &Pending) -> bool {
+    /// Whether these words give no answer to a question, or ask for nothing: "no thanks", "I don't know", "stop". Where one may
+    /// choose "no", it is an answer.
+    fn declines(&self, text: &str, pending: Option<&Pending>) -> bool {
         let language = self.grammar.language;
         let words = |text: &str| words::cut(text, language).into_iter().map(|word| word.text).collect::<Vec<_>>();
         let said = words(text);
         let is_none = language.answer.none.iter().any(|none| words(none) == said);
-        match pending.calls.as_slice() {
-            [] => false,
-            [call] => is_none && !self.is_chosen(text, call),
-            _ => is_none,
-        }
+        is_none && pending.is_none_or(|pending| !pending.calls.iter().any(|call| self.is_chosen(text, call)))
     }
 
     /// Whether these words are one of the values that the next part of a call may have.

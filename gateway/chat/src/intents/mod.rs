@@ -166,9 +166,9 @@ impl Engine {
             Reading::Ask { pending, again, .. } if !chosen.is_empty() || asks_whose(&pending) => {
                 Decision::Ask(reader.question(&pending, again), pending)
             }
-            Reading::Declined => Decision::Say(reply::DECLINED.to_owned()),
+            Reading::Declined if is_asked(request) => Decision::Say(reply::DECLINED.to_owned()),
             // A model asks itself, in its own words.
-            Reading::Ask { .. } | Reading::Nothing => return None,
+            Reading::Ask { .. } | Reading::Declined | Reading::Nothing => return None,
         };
         Some(events(Decided { chosen, ..decision.into() }))
     }
@@ -211,6 +211,11 @@ pub fn is_understood(tool: &Arc<ToolSpec>, language: &str, sentence: &str) -> bo
 fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
     let now = utterance::local(request.now, request.zone.as_ref());
     Reader { grammar, tools: &request.tools, scene: &request.scene, now }
+}
+
+/// Whether a question of this engine waits for its answer.
+fn is_asked(request: &Request) -> bool {
+    request.pending.as_ref().is_some_and(|pending| !pending.calls.is_empty())
 }
 
 /// Whether the question is which side is meant.
@@ -262,8 +267,8 @@ impl ChatModel for Engine {
                 CommandMatch::Closed
             }
             Reading::Calls(_, matched) | Reading::Ask { matched, .. } => matched,
-            Reading::Declined => CommandMatch::Exact,
-            Reading::Nothing => CommandMatch::None,
+            Reading::Declined if is_asked(request) => CommandMatch::Exact,
+            Reading::Declined | Reading::Nothing => CommandMatch::None,
         };
         // A guess is worth less than words that fit as they are.
         let matched = match matched {

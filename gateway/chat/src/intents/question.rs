@@ -1,7 +1,7 @@
 //! Questions for an argument: in the tool's own words if it has any.
 //!
-//! A property in a tool's schema may have its question (`"question": "For how long?"`). Otherwise its title or
-//! description is used, else its name.
+//! A property in a tool's schema may have its question (`"question": "For how long?"`), or is never asked for
+//! (`"question": false`). Otherwise its title or description is used, else its name.
 
 use gateway_core::vocab::ToolSpec;
 use serde_json::Value;
@@ -42,6 +42,11 @@ pub(super) fn of(tool: &ToolSpec, one_of: &[String]) -> String {
     }
     let described = text("description").and_then(|text| line(first_sentence(text), DESCRIPTION_CHARS_MAX));
     described.map_or_else(|| format!("Which {named}?"), |text| format!("{}?", capitalised(&text)))
+}
+
+/// Whether the wearer may be asked for this property.
+pub(super) fn may_ask(tool: &ToolSpec, name: &str) -> bool {
+    property(tool, name).is_none_or(|property| property.get("question") != Some(&Value::Bool(false)))
 }
 
 /// The question which of these is meant.

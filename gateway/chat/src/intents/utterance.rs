@@ -111,6 +111,13 @@ impl<'a> Utterance<'a> {
         self.source.get(before.end..word.start).is_some_and(|between| between.contains([',', '.', ';', '!', '?', ':']))
     }
 
+    /// Whether a colon precedes the word at `at`.
+    pub fn is_introduced(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| Some(self.words.get(before)?.end));
+        let between = before.zip(self.words.get(at)).and_then(|(end, word)| self.source.get(end..word.start));
+        between.is_some_and(|between| between.trim() == ":")
+    }
+
     pub fn view(&'a self, end: usize) -> View<'a> {
         View { utterance: self, end: end.min(self.words.len()) }
     }

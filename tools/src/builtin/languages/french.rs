@@ -29,6 +29,9 @@ pub(super) const TABLE: Table = &[
             "aujourd'hui (on est|c'est) quel jour",
             "la date (d'aujourd'hui|du jour)",
             "c'est quoi la date [d'aujourd'hui|du jour]",
+            "quel jour (est|sera|sommes-nous|tombe) {date:date}",
+            "quelle date (est|sera) {date:date}",
+            "combien de jours [reste-t-il|il reste] (avant|jusqu'à|jusqu'au) {date:date}",
         ],
     ),
     (
@@ -127,6 +130,7 @@ pub(super) const TABLE: Table = &[
             "(qu'est-ce que j'ai|qu'ai-je) noté",
             "qu'est-ce qu'il y a dans mes notes",
             "mes notes",
+            "(lis|lis-moi|montre|montre-moi|affiche|dis-moi) (ma|la) dernière {count=1} note",
         ],
     ),
     (

@@ -34,6 +34,10 @@ pub(super) const TABLE: Table = &[
             "(sag|sage|zeig) [mir] welcher tag heute ist",
             "[das] heutige datum",
             "ist heute (montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)",
+            "(welcher|was für ein) (tag|wochentag) ist [es] {date:date}",
+            "welches datum (ist|haben wir) {date:date}",
+            "wie viele tage (sind es|sind) [noch] bis [zum] {date:date}",
+            "wie lange (ist es|dauert es) [noch] bis [zum] {date:date}",
         ],
     ),
     (
@@ -156,6 +160,7 @@ pub(super) const TABLE: Table = &[
             "was steht in meinen notizen",
             "habe ich [irgendwelche] notizen",
             "meine notizen",
+            "(lies|lese|zeig|zeige|nenn|nenne|sag) [mir] (meine|die) (letzte|neueste) {count=1} notiz [vor|an]",
         ],
     ),
     (

@@ -29,6 +29,9 @@ pub(super) const TABLE: Table = &[
             "hoy qué (día|fecha) es",
             "[la] fecha (de hoy|actual)",
             "hoy es (lunes|martes|miércoles|jueves|viernes|sábado|domingo)",
+            "qué (día|fecha) (es|será|cae) {date:date}",
+            "cuántos días (faltan|quedan|hay) (para|hasta) {date:date}",
+            "cuánto (falta|queda) (para|hasta) {date:date}",
         ],
     ),
     (
@@ -129,6 +132,7 @@ pub(super) const TABLE: Table = &[
             "qué (he apuntado|he anotado|apunté|anoté)",
             "qué hay en mis notas",
             "mis notas",
+            "(lee|léeme|leer|muéstrame|muestra|dime) (mi|la) última {count=1} nota",
         ],
     ),
     (

@@ -50,3 +50,24 @@ async fn the_date_is_the_wearers() {
     let say = "Today is Saturday, January 2, 2027.";
     assert_eq!(fixture.say("clock.date", json!({})).await, say);
 }
+
+#[tokio::test]
+async fn the_date_of_another_day_and_how_far_it_is() {
+    let fixture = Fixture::new(World::at("2026-12-30T23:30:00", "Europe/Berlin"));
+    for (date, say) in [
+        ("2026-12-30", "Today is Wednesday, December 30, 2026."),
+        ("2026-12-31", "Tomorrow is Thursday, December 31, 2026."),
+        ("2027-01-01", "Friday, January 1, 2027 is in 2 days."),
+        ("2026-12-29", "Yesterday was Tuesday, December 29, 2026."),
+        ("2026-12-01", "Tuesday, December 1, 2026 was 29 days ago."),
+        ("2028-12-30", "Saturday, December 30, 2028 is in 731 days."),
+    ] {
+        assert_eq!(fixture.say("clock.date", json!({"date": date})).await, say, "{date}");
+    }
+    let result = fixture.run("clock.date", json!({"date": "2027-01-01"})).await;
+    assert_eq!(shown(&result), ("Friday", "January 1, 2027\nin 2 days"));
+    for date in ["2026-02-30", "tomorrow", "", "99999-01-01", "2026-12-30T10:00"] {
+        let failed = fixture.fail("clock.date", json!({"date": date})).await;
+        assert_eq!(failed.say.as_deref(), Some("Which date?"), "{date}");
+    }
+}

@@ -44,6 +44,21 @@ async fn the_last_note_is_the_newest_whatever_words_others_have() {
 }
 
 #[tokio::test]
+async fn only_the_newest_notes_are_read_where_a_count_is_given() {
+    let fixture = Fixture::usual();
+    assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "You have no notes.");
+    assert_eq!(fixture.say("note.delete", json!({"query": "last"})).await, "You have no notes.");
+    fixture.say("note.add", json!({"text": "buy milk"})).await;
+    assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "You have one note. Buy milk.");
+    fixture.say("note.add", json!({"text": "call Ben"})).await;
+    assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "Your latest note: Call Ben.");
+    let all = fixture.say("note.list", json!({})).await;
+    for count in [json!({"count": 0}), json!({"count": -3}), json!({"count": 1_000_000})] {
+        assert_eq!(fixture.say("note.list", count).await, all);
+    }
+}
+
+#[tokio::test]
 async fn empty_and_endless_notes_are_refused() {
     let fixture = Fixture::usual();
     let what = "What should the note say?";

@@ -36,6 +36,22 @@ async fn timers_are_set_listed_and_cancelled() {
 }
 
 #[tokio::test]
+async fn one_of_several_timers_is_listed_by_its_name() {
+    let fixture = Fixture::usual();
+    let none = fixture.say("timer.list", json!({"name": "pasta"})).await;
+    assert_eq!(none, "No timers are running.");
+    for (seconds, name) in [(600, "pasta"), (300, "egg"), (900, "red tea"), (1_200, "green tea")] {
+        fixture.say("timer.set", json!({"seconds": seconds, "name": name})).await;
+    }
+    let pasta = fixture.say("timer.list", json!({"name": "pasta"})).await;
+    assert_eq!(pasta, "The pasta timer has ten minutes left.");
+    let tea = fixture.say("timer.list", json!({"name": "tea"})).await;
+    assert!(tea.starts_with("You have 2 timers. The red tea timer has 15 minutes left"), "{tea}");
+    let rice = fixture.say("timer.list", json!({"name": "rice"})).await;
+    assert!(rice.starts_with("I don't find the rice timer. You have the egg timer"), "{rice}");
+}
+
+#[tokio::test]
 async fn timers_are_told_apart_by_length() {
     for name in ["10 minute", "ten minutes", "the ten minute timer", "10 minute timer"] {
         let fixture = Fixture::usual();

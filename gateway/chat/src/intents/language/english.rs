@@ -435,6 +435,9 @@ pub(super) static LANGUAGE: Language = Language {
             "leave it",
             "does not matter",
             "doesn't matter",
+            "stop",
+            "cancel",
+            "never mind",
         ],
         front: &[
             "make it",

@@ -289,6 +289,9 @@ pub(super) static LANGUAGE: Language = Language {
             "un instant",
             "une seconde",
             "j ai oublie",
+            "stop",
+            "arrete",
+            "annule",
         ],
         front: &[
             "disons",

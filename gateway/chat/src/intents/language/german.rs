@@ -373,6 +373,9 @@ pub(super) static LANGUAGE: Language = Language {
             "ich habe es vergessen",
             "sekunde",
             "eine sekunde",
+            "stopp",
+            "halt",
+            "abbrechen",
         ],
         front: &[
             "sagen wir",

@@ -270,7 +270,7 @@ pub(super) struct SumWords {
 pub(super) struct AnswerWords {
     pub yes: &'static [&'static str],
     pub no: &'static [&'static str],
-    /// Answers that give nothing. What cancels in any case is the core's.
+    /// Answers that give nothing. What cancels is the core's, where there is something to cancel.
     pub none: &'static [&'static str],
     /// Words before an answer that carry no information.
     pub front: &'static [&'static str],

@@ -285,6 +285,9 @@ pub(super) static LANGUAGE: Language = Language {
             "todavia no lo se",
             "un segundo",
             "se me olvido",
+            "para",
+            "basta",
+            "cancela",
         ],
         front: &[
             "digamos", "pon", "para", "a", "en", "de", "con", "sobre", "es", "el", "la", "un", "una", "que", "quizas",

@@ -11,6 +11,8 @@ use crate::intents::{
 const INNER_TEXT_WORDS_MAX: usize = 5;
 /// Longest end of a text that is looked at for a time that is not meant.
 const OTHER_TIME_WORDS_MAX: usize = 6;
+/// Evidence of a colon in front of what is dictated: "note: the car is on level 3".
+const INTRODUCED: f32 = 0.5;
 /// Longest free text that may open a sentence.
 const LEADING_TEXT_WORDS_MAX: usize = 2;
 
@@ -35,6 +37,7 @@ impl<'a> Run<'a> {
         if !self.may_begin(op, slot, at) {
             return;
         }
+        let introduced = slot.kind == (SlotKind::Text { dictated: true }) && view.utterance.is_introduced(at);
         for end in at + 1..=self.latest_end(slot, at, longest) {
             // Free text could be anything, the whole command too.
             if self.is_at_pause(end) || (self.mode == Mode::Broken && end == view.end) {
@@ -51,7 +54,8 @@ impl<'a> Run<'a> {
             if small == words.len() || (leading && torn) || no_name || self.is_refused(slot, at, end, leading) {
                 continue;
             }
-            let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
+            let found = evidence.found + if introduced { INTRODUCED } else { 0.0 };
+            let evidence = Evidence { found, text_words: evidence.text_words + (end - at), ..evidence };
             self.captured.push((&slot.property, Captured::Text(at, end)));
             self.step(op + 1, end, evidence);
             self.captured.pop();
