@@ -66,8 +66,8 @@ async fn the_date_of_another_day_and_how_far_it_is() {
     }
     let result = fixture.run("clock.date", json!({"date": "2027-01-01"})).await;
     assert_eq!(shown(&result), ("Friday", "January 1, 2027\nin 2 days"));
-    for date in ["2026-02-30", "tomorrow", "", "99999-01-01", "2026-12-30T10:00"] {
-        let failed = fixture.fail("clock.date", json!({"date": date})).await;
-        assert_eq!(failed.say.as_deref(), Some("Which date?"), "{date}");
+    for date in ["2026-02-30", "tomorrow", "99999-01-01"] {
+        let (_, say) = fixture.fail("clock.date", json!({"date": date})).await;
+        assert_eq!(say, "Which date?", "{date}");
     }
 }
