@@ -50,7 +50,7 @@ impl Tool for ClockDate {
                 "the date today",
                 "current date",
                 "(what|which) year is it [now]",
-                "(what|which) (day|date|weekday) [of the week] (is|will it be|is it) {date:date}",
+                "(what|which) (day|date|weekday) [of the week] (is|will it be) {date:date}",
                 "what is the (date|day|weekday) [of|on] {date:date}",
                 "(what|which) (day|weekday) [of the week] does {date:date} fall on",
                 "how (many days|long) [is it|are there|are left|is left|do i have] (until|till|to) {date:date}",

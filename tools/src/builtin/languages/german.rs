@@ -34,7 +34,7 @@ pub(super) const TABLE: Table = &[
             "(sag|sage|zeig) [mir] welcher tag heute ist",
             "[das] heutige datum",
             "ist heute (montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)",
-            "(welcher|was für ein) (tag|wochentag) ist [es] {date:date}",
+            "(welcher|was für ein) (tag|wochentag) ist {date:date}",
             "welches datum (ist|haben wir) {date:date}",
             "wie viele tage (sind es|sind) [noch] bis [zum] {date:date}",
             "wie lange (ist es|dauert es) [noch] bis [zum] {date:date}",

@@ -49,7 +49,7 @@ async fn only_the_newest_notes_are_read_where_a_count_is_given() {
     assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "You have no notes.");
     assert_eq!(fixture.say("note.delete", json!({"query": "last"})).await, "You have no notes.");
     fixture.say("note.add", json!({"text": "buy milk"})).await;
-    assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "You have one note. Buy milk.");
+    assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "You have 1 note. Buy milk.");
     fixture.say("note.add", json!({"text": "call Ben"})).await;
     assert_eq!(fixture.say("note.list", json!({"count": 1})).await, "Your latest note: Call Ben.");
     let all = fixture.say("note.list", json!({})).await;
