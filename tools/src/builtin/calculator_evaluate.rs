@@ -264,14 +264,16 @@ fn root(text: &str) -> String {
 /// A percentage that is added or taken off is one of what it is added to: "80 - 10%" is 72, as people mean it. "15% + 15%" is a sum.
 fn of_itself(text: &str) -> String {
     let split = || {
-        let (left, percent) = text.strip_suffix('%')?.rsplit_once([' ', '+', '-'])?;
-        let (left, sign) = match left.trim_end().strip_suffix('+') {
-            Some(left) => (left, '+'),
-            None => (left.trim_end().strip_suffix('-')?, '-'),
-        };
+        let sum = text.strip_suffix('%')?;
+        let (left, right) = sum.split_at(sum.rfind(['+', '-'])?);
+        let (left, (sign, percent)) = (left.trim(), right.split_at(1));
+        let percent = percent.trim();
         let is_number = !percent.is_empty() && percent.chars().all(|c| c.is_ascii_digit() || c == '.');
-        let is_sum = left.trim().ends_with(|c: char| c.is_ascii_alphanumeric() || c == ')') && !left.contains('%');
-        (is_number && is_sum).then(|| format!("({}) * (1 {sign} {percent} / 100)", left.trim()))
+        // "1e-5%" is a number.
+        let is_exponent =
+            left.strip_suffix(['e', 'E']).is_some_and(|left| left.ends_with(|c: char| c.is_ascii_digit()));
+        let is_value = left.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ')') && !is_exponent;
+        (is_number && is_value && !left.contains('%')).then(|| format!("({left}) * (1 {sign} {percent} / 100)"))
     };
     split().unwrap_or_else(|| text.to_owned())
 }
