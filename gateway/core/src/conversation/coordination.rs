@@ -432,10 +432,9 @@ impl Conversation {
             speaking: self.is_speaking(),
             asked: self.approvals.standing().is_some(),
             held: self.agent.is_held(),
-            spoken: if self.cx.echo_cancelled && !self.floor.hears_echo() {
-                String::new()
-            } else {
-                commands::plain(&self.reply.spoken())
+            spoken: match self.floor.echo_since_us() {
+                None if self.cx.echo_cancelled => String::new(),
+                since_us => commands::plain(&self.reply.spoken(since_us.unwrap_or(u64::MAX))),
             },
         }
     }

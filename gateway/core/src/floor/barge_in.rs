@@ -38,9 +38,11 @@ impl Floor {
         }
     }
 
-    /// Whether the assistant's own voice is heard, or was in the open utterance.
-    pub(crate) fn hears_echo(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.origin.echo) || self.closed.iter().any(|closed| closed.origin.echo)
+    /// Since when the assistant's own voice is heard in the open utterance, or in one whose text is awaited.
+    pub(crate) fn echo_since_us(&self) -> Option<u64> {
+        let open = self.open.iter().filter(|open| open.origin.echo).map(|open| open.started_us);
+        let closed = self.closed.iter().filter(|closed| closed.origin.echo).map(|closed| closed.started_us);
+        open.chain(closed).min()
     }
 
     /// A voice that has paused the assistant, or for which the turn waits, and that still has no words is none that

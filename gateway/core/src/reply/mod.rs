@@ -118,9 +118,11 @@ impl Reply {
         self.playout.as_ref().filter(answer).is_some_and(Playout::has_told_asides)
     }
 
-    /// The spoken text that the microphone may have picked up: before anything of an answer is said, it is the last one's.
-    pub(crate) fn spoken(&self) -> String {
+    /// The spoken text that the microphone may have picked up in what it hears since `since_us`: before anything of an answer is
+    /// said, it is the last one's, and of both where it was heard before that.
+    pub(crate) fn spoken(&self, since_us: u64) -> String {
         match self.playout.as_ref().filter(|playout| playout.has_begun()) {
+            Some(playout) if since_us < playout.made_us => [self.last_spoken.as_str(), &playout.spoken()].join(" "),
             Some(playout) => playout.spoken(),
             None => self.last_spoken.clone(),
         }

@@ -41,6 +41,8 @@ pub(crate) enum Purpose {
 pub(super) struct Playout {
     pub(super) purpose: Purpose,
     pub(super) turn: Option<Turn>,
+    /// When it was made, before anything of it was said.
+    pub(super) made_us: u64,
     splitter: Splitter,
     step: usize,
     pub(super) clauses: Vec<Clause>,
@@ -66,6 +68,7 @@ impl Playout {
         Self {
             purpose,
             turn,
+            made_us: cx.now_us(),
             splitter: Splitter::default(),
             step: 0,
             clauses: Vec::new(),
