@@ -19,9 +19,10 @@ use crate::input::Input;
 /// Steps of one input: each runs the voice detector at most.
 const STEPS_MAX: usize = 64;
 const RATE_HZ: u32 = 16_000;
-/// Frames that one step brings, made up ones included, on average at most; and their length.
+/// Frames that one step brings, made up ones included, on average at most.
 const FRAMES_MAX: u64 = 64;
-const FRAME_US: u64 = 20_000;
+/// The longest sound that is recognised at once, as `audio::listener` has it.
+const UTTERANCE_US_MAX: u64 = 30_000_000;
 const SECONDS_MAX: u32 = 4;
 
 /// Any packets in any order at any time, with everything else that a device may do to its ear in between.
@@ -39,9 +40,10 @@ pub fn listener(bytes: &[u8]) {
         jitter: jitter::Config::RESENT,
         ..Config::default()
     };
-    // With what was heard before its voice, and the rest of the packet in which it becomes too long.
-    let utterance_us_max = config.utterance_us_max + config.preroll_us + FRAMES_MAX * FRAME_US;
-    let utterance_samples_max = (utterance_us_max * u64::from(RATE_HZ) / 1_000_000) as usize;
+    let samples_of = |us: u64| (us * u64::from(RATE_HZ) / 1_000_000) as usize;
+    // With what was heard before its voice. In the step in which it becomes too long, much may come at once.
+    let (samples_max, ended_samples_max) =
+        (samples_of(config.utterance_us_max + config.preroll_us), samples_of(UTTERANCE_US_MAX));
     let Ok(mut ear) = Listener::new(config, SILERO.clone()) else { return };
     let (mut now_us, mut capture_us, mut sequence) = (1_000_000_u64, 0_u64, 0_u32);
     let (mut facts, mut open, mut last) = (Vec::new(), None, 0);
@@ -73,13 +75,20 @@ pub fn listener(bytes: &[u8]) {
                 drop(ear.push_packet(sequence, capture_us, packet, now_us, &mut facts));
             }
         }
+        let mut ended = false;
         for fact in facts.drain(..) {
+            ended |= matches!(fact, Fact::Ended { .. });
             last = follow(&mut open, last, fact);
         }
-        // The caller closes an utterance that has ended: see the device task.
         if let Some(utterance) = open {
             let pcm = ear.utterance_pcm(utterance).map_or(0, <[i16]>::len);
-            assert!(pcm <= utterance_samples_max, "{pcm} samples of an utterance");
+            let most = if ended { ended_samples_max } else { samples_max };
+            assert!(pcm <= most, "{pcm} samples of an utterance, at most {most}");
+            // As the device task does.
+            if ended {
+                ear.close_utterance(utterance);
+                open = None;
+            }
         }
         assert!(ear.take_tapped().len() <= RATE_HZ as usize);
         let _ = (ear.next_wake_us(), ear.heard_until_us(), ear.last_sequence());
