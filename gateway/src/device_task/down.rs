@@ -171,6 +171,8 @@ impl Session {
         self.stored.muted(muted, incoming.control_received(), incoming.sound_until_us());
         // Without a button they would be deaf for good.
         self.mute_stays(stays && self.terms.can_unmute);
+        // Before the glasses show it: whoever sees it relies on it, also behind a restart.
+        self.stored.store();
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
         }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long a call is waited for.
-const CALL_WAIT: Duration = Duration::from_secs(120);
+const CALL_WAIT: Duration = Duration::from_secs(180);
 const IMPORT: &str = "import { defineTool } from '@lorgnette/capabilities';\n";
 
 /// A file whose functions have these bodies.
@@ -88,7 +88,7 @@ async fn results_are_json_and_errors_are_those_of_the_tool() {
         ],
     );
     // The computing time is over first, also where it takes long.
-    let source = source.replace("annotations:", "timeoutMs: 60_000, annotations:");
+    let source = source.replace("annotations:", "timeoutMs: 120_000, annotations:");
     let world = world(&[("odd.ts", source), ("odd.d.ts", "export {};".to_owned())], "").await;
     let data = async |name: &str| result(&world, &format!("odd.{name}"), json!({})).await;
     let text = data("text").await;
@@ -124,7 +124,7 @@ async fn eight_calls_of_a_program_run_their_handlers_while_it_waits() {
     let source = file("many", &[("get", "await fetch(p.url); return p.n;")]);
     let source = source.replace(
         "annotations:",
-        "timeoutMs: 60_000, parameters: { n: { type: 'number' }, url: { type: 'string' } }, annotations:",
+        "timeoutMs: 120_000, parameters: { n: { type: 'number' }, url: { type: 'string' } }, annotations:",
     );
     let settings = format!("{}[code]\nenabled = true\n", servers.policy("many"));
     let world = world(&[("many.ts", source)], &settings).await;
@@ -177,7 +177,7 @@ async fn an_interruption_stops_a_handler_that_changes_nothing_and_a_timeout_ever
             "post: { annotations: { readOnlyHint: true }",
             "post: { timeoutMs: 8_000, annotations: { idempotentHint: true }",
         )
-        .replace("get: { annotations: { readOnlyHint: true }", "get: { timeoutMs: 60_000");
+        .replace("get: { annotations: { readOnlyHint: true }", "get: { timeoutMs: 120_000");
     let world = world(&[("slow.ts", source)], &servers.policy("slow")).await;
     let call = async |name: &str, wanted: usize| {
         let cancel = CancellationToken::new();
