@@ -3,15 +3,16 @@
 //! The syntax is that of the vocabulary: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}`,
 //! `{property:type}` and `{property=value}`.
 
-use gateway_core::vocab::ToolSpec;
+use gateway_core::vocab::{ToolSpec, first_sentence};
 use serde_json::Value;
 
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
 /// Types of slots; `expression` is an arithmetic expression in words or signs.
-const TYPES: [&str; 10] = ["expression", "text", "name", "number", "duration", "time", "date", "when", "choice", "app"];
+const TYPES: [&str; 11] =
+    ["expression", "text", "name", "number", "duration", "time", "date", "when", "wake", "choice", "app"];
 
-/// What is said for slots that are no free text.
+/// What is said for slots.
 struct Samples {
     duration: &'static str,
     time: &'static str,
@@ -19,10 +20,18 @@ struct Samples {
     when: &'static str,
     /// `None`: the schema's example is said as it stands.
     sum: Option<&'static str>,
+    /// Examples of the built-in tools' schemas, which are English, and what is said instead.
+    texts: &'static [(&'static str, &'static str)],
 }
 
-static ENGLISH: Samples =
-    Samples { duration: "ten minutes", time: "seven thirty", date: "tomorrow", when: "tomorrow at nine", sum: None };
+static ENGLISH: Samples = Samples {
+    duration: "ten minutes",
+    time: "seven thirty",
+    date: "tomorrow",
+    when: "tomorrow at nine",
+    sum: None,
+    texts: &[],
+};
 
 /// Those of the languages that have words of their own for them. Values in other languages are read as English.
 static SAMPLES: [(&str, Samples); 3] = [
@@ -34,6 +43,19 @@ static SAMPLES: [(&str, Samples); 3] = [
             date: "morgen",
             when: "morgen um acht",
             sum: Some("zwölf mal sieben"),
+            texts: &[
+                ("check the oven", "die Nudeln fertig sind"),
+                ("the oven", "die Nudeln"),
+                ("buy milk", "Milch kaufen"),
+                ("milk", "Milch"),
+                ("pasta", "Nudeln"),
+                ("my car is on level three", "mein Auto auf Ebene drei steht"),
+                ("my car is on level two", "Ebene zwei"),
+                ("my car", "mein Auto"),
+                ("the boat", "das Boot"),
+                ("keep it short", "antworte kurz"),
+                ("sentence", "kurze Sätze"),
+            ],
         },
     ),
     (
@@ -44,6 +66,19 @@ static SAMPLES: [(&str, Samples); 3] = [
             date: "mañana",
             when: "mañana a las ocho",
             sum: Some("doce por siete"),
+            texts: &[
+                ("check the oven", "mirar el horno"),
+                ("the oven", "mirar el horno"),
+                ("buy milk", "comprar leche"),
+                ("milk", "la leche"),
+                ("pasta", "la pasta"),
+                ("my car is on level three", "mi coche está en la planta tres"),
+                ("my car is on level two", "la planta dos"),
+                ("my car", "mi coche"),
+                ("the boat", "nuestro barco"),
+                ("keep it short", "responde brevemente"),
+                ("sentence", "frases cortas"),
+            ],
         },
     ),
     (
@@ -54,6 +89,19 @@ static SAMPLES: [(&str, Samples); 3] = [
             date: "demain",
             when: "demain à huit heures",
             sum: Some("douze fois sept"),
+            texts: &[
+                ("check the oven", "regarder le four"),
+                ("the oven", "regarder le four"),
+                ("buy milk", "prendre du lait"),
+                ("milk", "le lait"),
+                ("pasta", "les pâtes"),
+                ("my car is on level three", "ma voiture est au niveau trois"),
+                ("my car is on level two", "le niveau deux"),
+                ("my car", "ma voiture"),
+                ("the boat", "notre bateau"),
+                ("keep it short", "réponds brièvement"),
+                ("sentence", "les phrases courtes"),
+            ],
         },
     ),
 ];
@@ -140,29 +188,7 @@ pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
     let own = SAMPLES.iter().find(|(code, _)| code.eq_ignore_ascii_case(language));
     let samples = own.map_or(&ENGLISH, |(_, samples)| samples);
     let template = templates.templates.first()?;
-    let mut out = String::new();
-    // For every open bracket, whether its content is kept.
-    let mut kept: Vec<bool> = Vec::new();
-    let mut rest = template.chars();
-    while let Some(c) = rest.next() {
-        let keep = kept.iter().all(|kept| *kept);
-        match c {
-            '[' => kept.push(false),
-            '(' => kept.push(true),
-            '|' => *kept.last_mut()? = false,
-            ']' | ')' => drop(kept.pop()?),
-            '{' => {
-                let (slot, after) = rest.as_str().split_once('}')?;
-                rest = after.chars();
-                if keep && !slot.contains('=') {
-                    out.push_str(&sample(slot, &spec.input_schema, samples)?);
-                }
-            }
-            c if keep => out.push(c),
-            _ => {}
-        }
-    }
-    Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
+    first_sentence(template, |slot| sample(slot, &spec.input_schema, samples))
 }
 
 /// An example of what a wearer might say for a slot.
@@ -178,15 +204,18 @@ fn sample(slot: &str, schema: &Value, samples: &Samples) -> Option<String> {
         ("duration", _) => samples.duration,
         ("time", _) => samples.time,
         ("date", _) => samples.date,
-        ("when", _) => samples.when,
+        ("when" | "wake", _) => samples.when,
         (_, Some("number" | "integer")) => "5",
         _ => "something",
     };
     Some(match (kind, given) {
         // The schema's examples of these are machine formats; a spoken form is needed.
-        ("duration" | "time" | "date" | "when", _) | (_, None) => default.to_owned(),
+        ("duration" | "time" | "date" | "when" | "wake", _) | (_, None) => default.to_owned(),
         ("expression", Some(Value::String(sum))) => samples.sum.unwrap_or(sum.as_str()).to_owned(),
-        (_, Some(Value::String(text))) => text.clone(),
+        (_, Some(Value::String(text))) => {
+            let own = samples.texts.iter().find(|(english, _)| english == text);
+            own.map_or(text.as_str(), |(_, own)| own).to_owned()
+        }
         (_, Some(other)) => other.to_string(),
     })
 }

@@ -6,7 +6,7 @@ use crate::source::Source;
 
 /// The groups of the built-in tools: preferring an app's timers does not imply preferring its notes.
 const GROUPS: [(&str, &[&str]); 13] = [
-    (TIMERS, &["timer.cancel", "timer.list", "timer.set"]),
+    (TIMERS, &["timer.cancel", "timer.extend", "timer.list", "timer.set"]),
     ("reminders", &["reminder.cancel", "reminder.list", "reminder.set"]),
     ("notes", &["note.add", "note.clear", "note.delete", "note.list", "note.search"]),
     (

@@ -44,6 +44,7 @@ fn all_built_ins_are_linked_in() {
             "skill.list",
             "skill.read",
             "timer.cancel",
+            "timer.extend",
             "timer.list",
             "timer.set",
         ]

@@ -48,13 +48,12 @@ fn sentences_of_other_languages_lead_to_the_right_tool() {
 fn sentences_that_help_lists_are_understood() {
     let (engine, tools) = (Engine::new(), tools());
     for language in ["en", "de-CH", "es", "fr"] {
-        for name in ["timer.set", "reminder.set", "note.add", "clock.time"] {
-            let tool = tools.iter().find(|tool| tool.name == name).expect("a built-in tool");
-            let sentence = tools::phrases::example(tool, language).expect("an example");
+        for tool in tools.iter() {
+            let (name, Some(sentence)) = (&tool.name, tools::phrases::example(tool, language)) else { continue };
             let asked = Request { language: language.to_owned(), ..request(&sentence, &tools) };
             let decided = engine.decide(&asked);
             let Decision::Calls(calls) = &decided else { panic!("{language}: {sentence}: {decided:?}") };
-            assert_eq!(calls[0].name, name, "{language}: {sentence}");
+            assert_eq!(calls[0].name, *name, "{language}: {sentence}");
         }
     }
 }

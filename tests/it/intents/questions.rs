@@ -183,13 +183,17 @@ fn of_further_answers_those_with_a_part_are_taken() {
 }
 
 #[test]
-fn thanks_are_answered_and_are_no_answer() {
+fn thanks_and_greetings_are_answered_and_thanks_are_no_answer() {
     let engine = Engine::new();
     for (language, said) in
         [("en", "Thank you very much!"), ("de", "Danke."), ("es", "Muchas gracias."), ("fr", "Merci.")]
     {
         let asked = Request { language: language.to_owned(), ..with(said, None) };
         assert_eq!(engine.decide(&asked), Decision::Say("You're welcome.".to_owned()), "{said}");
+    }
+    for (language, said) in [("en", "Good morning."), ("de", "Hallo!"), ("es", "Buenos días."), ("fr", "Bonjour.")] {
+        let asked = Request { language: language.to_owned(), ..with(said, None) };
+        assert_eq!(engine.decide(&asked), Decision::Say("Hello. What can I do for you?".to_owned()), "{said}");
     }
     for said in ["Thank Ben.", "No thanks needed, but why?", "Please."] {
         assert_ne!(engine.decide(&with(said, None)), Decision::Say("You're welcome.".to_owned()), "{said}");

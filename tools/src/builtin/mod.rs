@@ -38,6 +38,7 @@ mod schedule;
 mod skill_list;
 mod skill_read;
 mod timer_cancel;
+mod timer_extend;
 mod timer_list;
 mod timer_set;
 

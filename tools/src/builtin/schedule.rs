@@ -159,3 +159,23 @@ fn spelled(name: &str) -> String {
     let words: Vec<String> = words.map(|word| word.parse::<u64>().map_or(word, spoken::number)).collect();
     words.join(" ")
 }
+
+/// Asks which of several timers is meant.
+pub(super) fn which_timer(context: &RunContext, timers: &[OpenEntry]) -> ToolResult {
+    let names: Vec<String> = timers.iter().map(|timer| format!("the {}", timer_name(&timer.entry))).collect();
+    // Timers with the same name are distinguished by their remaining time.
+    let alike = names.iter().enumerate().any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
+    let names: Vec<String> = if alike {
+        timers
+            .iter()
+            .zip(&names)
+            .map(|(timer, name)| {
+                let left = spoken::duration(remaining_seconds(context, timer));
+                format!("{name} with {left} left")
+            })
+            .collect()
+    } else {
+        names
+    };
+    ask_which(context, "Which timer?", &names, timers)
+}

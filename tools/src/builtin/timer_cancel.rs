@@ -73,7 +73,7 @@ impl Tool for TimerCancel {
         let chosen = match chosen {
             Choice::None => return Ok(schedule::timer_not_found(context, &wanted, &timers, "cancelled")),
             Choice::One(timer) => timer,
-            Choice::Several(several) => return Ok(which(context, &several)),
+            Choice::Several(several) => return Ok(schedule::which_timer(context, &several)),
         };
         let data = json!({"cancelled": [schedule::describe(context, &chosen)]});
         if !schedule::remove(context, &chosen).await? {
@@ -103,23 +103,4 @@ async fn cancel_all(context: &RunContext, timers: &[OpenEntry]) -> Result<ToolRe
     };
     let shown = format!("{} cancelled", cancelled.len());
     Ok(told(say, "Timers", shown, json!({"cancelled": cancelled})))
-}
-
-fn which(context: &RunContext, timers: &[OpenEntry]) -> ToolResult {
-    let names: Vec<String> = timers.iter().map(|timer| format!("the {}", schedule::timer_name(&timer.entry))).collect();
-    // Timers with the same name are distinguished by their remaining time.
-    let alike = names.iter().enumerate().any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
-    let names: Vec<String> = if alike {
-        timers
-            .iter()
-            .zip(&names)
-            .map(|(timer, name)| {
-                let left = spoken::duration(schedule::remaining_seconds(context, timer));
-                format!("{name} with {left} left")
-            })
-            .collect()
-    } else {
-        names
-    };
-    schedule::ask_which(context, "Which timer?", &names, timers)
 }

@@ -46,6 +46,7 @@ impl Tool for TimerSet {
                 "[a|another] {seconds:duration} timer",
                 "{name:name} timer for {seconds:duration}",
                 "give me {seconds:duration} on the timer",
+                "(set|start|make|give me|set me|i need) [a|an|the] alarm (for|in) {seconds:duration}",
                 "time {seconds:duration} for me",
                 "(set|start|begin|do|give me) [a] countdown [of|from|for|with] {seconds:duration}",
                 "(set|start|begin|do|give me) [a] {seconds:duration} countdown",

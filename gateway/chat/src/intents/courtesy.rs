@@ -1,6 +1,9 @@
 //! Polite words around a command, without meaning for it.
 
-use super::utterance::{Utterance, View};
+use super::{
+    reply,
+    utterance::{Utterance, View},
+};
 
 /// A possible end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +34,16 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     out
 }
 
-/// Whether an utterance is nothing but thanks.
-pub(super) fn is_thanks(utterance: &Utterance<'_>) -> bool {
+/// The reply to an utterance that is nothing but thanks or a greeting.
+pub(super) fn reply_to(utterance: &Utterance<'_>) -> Option<&'static str> {
     let view = utterance.view(utterance.words.len());
-    utterance.language.courtesy.thanks.iter().any(|thanks| view.phrase(0, thanks) == Some(view.end))
+    let is_one_of = |phrases: &[&str]| phrases.iter().any(|phrase| view.phrase(0, phrase) == Some(view.end));
+    let words = &utterance.language.courtesy;
+    match () {
+        () if is_one_of(words.thanks) => Some(reply::WELCOME),
+        () if is_one_of(words.greetings) => Some(reply::GREETING),
+        () => None,
+    }
 }
 
 /// Every position where the command may end, the most likely first.

@@ -76,6 +76,7 @@ fn push(out: &mut Vec<(usize, Length)>, end: usize, seconds: f64, dated: f64) {
 /// Count and unit: one past the last word, seconds, seconds of one unit.
 fn part(view: View<'_>, at: usize) -> Option<(usize, f64, f64)> {
     let (end, count) = count(view, at)?;
+    let end = end + usize::from(view.language().length.more.contains(&view.text(end)));
     let unit = unit_seconds(view, end)?;
     Some((end + 1, count * unit, unit))
 }
@@ -127,6 +128,7 @@ mod tests {
             ("2.5 hours", 9000),
             ("a couple of minutes", 120),
             ("5 5 minutes", 3300),
+            ("two more minutes", 120),
             ("a week", 604_800),
             ("1½ hours", 5_400),
             ("1 ½ hours", 5_400),

@@ -9,7 +9,24 @@ const OPERATIONS_MAX: usize = 16;
 pub(super) fn read(view: View<'_>, at: usize) -> Option<(usize, String)> {
     let converted =
         if view.language().sums.converts { how_many(view, at).or_else(|| conversion(view, at)) } else { None };
-    converted.or_else(|| arithmetic(view, at))
+    converted.or_else(|| ordered(view, at)).or_else(|| arithmetic(view, at))
+}
+
+/// "divide 87 by three", "take ten percent from 90"
+fn ordered(view: View<'_>, at: usize) -> Option<(usize, String)> {
+    let words = &view.language().sums;
+    words.orders.iter().find_map(|(verb, link, sign)| {
+        let (at, left) = number(view, view.phrase(at, verb)?)?;
+        let percent = view.any_phrase(at, words.percent);
+        let (at, left) = percent.map_or((at, left.clone()), |at| (at, format!("{left}%")));
+        let (end, right) = number(view, view.phrase(at, link)?)?;
+        // What is added or taken comes first in words, and last as an expression.
+        let text = match *sign {
+            "+" | "-" => format!("{right} {sign} {left}"),
+            sign => format!("{left} {sign} {right}"),
+        };
+        Some((end, text))
+    })
 }
 
 /// "how many feet are in 3 metres"

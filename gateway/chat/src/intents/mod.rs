@@ -140,8 +140,8 @@ impl Engine {
                     return Decided { chosen, ..decision.into() };
                 }
                 let utterance = reader.utterance(&text);
-                if courtesy::is_thanks(&utterance) {
-                    return Decision::Say(reply::WELCOME.to_owned()).into();
+                if let Some(reply) = courtesy::reply_to(&utterance) {
+                    return Decision::Say(reply.to_owned()).into();
                 }
                 grammar.near_miss(&utterance)
             }

@@ -31,7 +31,9 @@ pub enum TemplateError {
     #[error("the input schema has no property '{0}'")]
     UnknownProperty(String),
     /// The type of a slot is unknown.
-    #[error("'{0}' is no slot type: use text, name, number, duration, time, date, when, choice, expression or app")]
+    #[error(
+        "'{0}' is no slot type: use text, name, number, duration, time, date, when, wake, choice, expression or app"
+    )]
     UnknownType(String),
     /// A choice without an enum, or a fixed value that its property does not allow.
     #[error("the property '{0}' does not take what the template gives it")]
@@ -60,6 +62,8 @@ pub(super) enum SlotKind {
     Time,
     Date,
     When,
+    /// A moment at which somebody gets up.
+    Wake,
     /// Spoken words and the values they denote.
     Choice(Vec<(Vec<String>, Value)>),
     Expression,
@@ -257,6 +261,7 @@ impl Parser<'_> {
             "time" => SlotKind::Time,
             "date" => SlotKind::Date,
             "when" => SlotKind::When,
+            "wake" => SlotKind::Wake,
             "expression" => SlotKind::Expression,
             "app" => SlotKind::App,
             "choice" => SlotKind::Choice(

@@ -55,6 +55,7 @@ pub(super) enum SlotReader {
     Time,
     Date,
     When,
+    Wake,
     Expression,
     App,
     AppAlike,

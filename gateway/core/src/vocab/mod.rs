@@ -44,6 +44,7 @@ pub use time::{QuietHours, Timestamp};
 pub use tokens::of_text as tokens_of;
 pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
+    first_sentence,
 };
 pub use turn::Turn;
 pub use unkept::Unkept;

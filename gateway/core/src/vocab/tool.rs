@@ -93,7 +93,7 @@ pub struct RateLimit {
 /// slot bound to a property of the input schema. Types: `text` (free, kept verbatim, the default of string properties),
 /// `name` (free, used only for lookup: courtesy after it is not part of it), `number` (the default of number and
 /// integer properties), `duration` (whole seconds), `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local
-/// date and time, `YYYY-MM-DDTHH:MM`), `expression` (arithmetic for the calculator), `app` (the name of an installed
+/// date and time, `YYYY-MM-DDTHH:MM`), `wake` (the same, where an hour alone is one of the morning), `expression` (arithmetic for the calculator), `app` (the name of an installed
 /// mini-app, by its sound), `choice` (the default of properties with an enum). `{property=value}` matches nothing and
 /// sets the property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +102,35 @@ pub struct Phrases {
     pub language: String,
     /// The templates, most specific first.
     pub templates: Vec<String>,
+}
+
+/// A sentence that the template of [`Phrases`] matches, as it is written there: without optional parts, with the first of each group
+/// of alternatives, and with what `slot` says for each slot (`property` or `property:type`). `None`: a bracket has no partner, or
+/// `slot` says nothing.
+pub fn first_sentence(template: &str, mut slot: impl FnMut(&str) -> Option<String>) -> Option<String> {
+    let mut out = String::new();
+    // For every open bracket, whether its content is kept.
+    let mut kept: Vec<bool> = Vec::new();
+    let mut rest = template.chars();
+    while let Some(c) = rest.next() {
+        let keep = kept.iter().all(|kept| *kept);
+        match c {
+            '[' => kept.push(false),
+            '(' => kept.push(true),
+            '|' => *kept.last_mut()? = false,
+            ']' | ')' => drop(kept.pop()?),
+            '{' => {
+                let (inner, after) = rest.as_str().split_once('}')?;
+                rest = after.chars();
+                if keep && !inner.contains('=') {
+                    out.push_str(&slot(inner)?);
+                }
+            }
+            c if keep => out.push(c),
+            _ => {}
+        }
+    }
+    Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Effects and requirements of a tool.

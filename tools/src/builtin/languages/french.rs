@@ -32,6 +32,8 @@ pub(super) const TABLE: Table = &[
             "quel jour (est|sera|sommes-nous|tombe) {date:date}",
             "quelle date (est|sera) {date:date}",
             "combien de jours [reste-t-il|il reste] (avant|jusqu'à|jusqu'au) {date:date}",
+            "quel jour (est-on|on est|sommes-nous|nous sommes) {date:date}",
+            "quel jour de la semaine (est|sera|tombe) {date:date}",
         ],
     ),
     (
@@ -46,6 +48,8 @@ pub(super) const TABLE: Table = &[
             "(minuteur|timer) [pour|des|de] [le|la|les] {name:name} (de|d') {seconds:duration}",
             "[fais|lance|démarre] [un] compte à rebours [de|d'|pour] {seconds:duration}",
             "(compte|chronomètre) {seconds:duration}",
+            "(préviens-moi|avertis-moi) dans {seconds:duration}",
+            "(mets|met|mets-moi) (une|l') alarme dans {seconds:duration}",
         ],
     ),
     (
@@ -70,6 +74,9 @@ pub(super) const TABLE: Table = &[
             "(quels sont|montre|montre-moi|affiche|lis|lis-moi|donne-moi|dis-moi) [tous] (mes|les) minuteurs [en cours]",
             "(est-ce qu'il y a|il y a|y a-t-il|est-ce que j'ai) (un|des) (minuteur|minuteurs) [en cours]",
             "mes minuteurs",
+            "combien de temps (reste-t-il|il reste|est-ce qu'il reste|me reste-t-il) pour [le|la|les|l'] {name:name}",
+            "combien de temps (reste-t-il|il reste|est-ce qu'il reste|me reste-t-il) (sur|au) [le|mon] (minuteur|timer) (de|du|des|d'|pour) [le|la|les|l'] {name:name}",
+            "il [me] reste combien [de temps] (sur|au) [le|mon] (minuteur|timer) (de|du|des|d'|pour) [le|la|les|l'] {name:name}",
         ],
     ),
     (
@@ -87,6 +94,9 @@ pub(super) const TABLE: Table = &[
             "{at:when} rappelle-moi [de|d'|que|qu'] {text}",
             "(mets|crée|ajoute|programme|fais) [moi] un [nouveau] rappel [pour] {at:when} (pour|de|d') {text}",
             "(mets|crée|ajoute|programme|fais) [moi] un [nouveau] rappel (pour|de|d') {text} {at:when}",
+            "réveille-moi {at:wake} {text=Debout}",
+            "réveille-moi dans {in_seconds:duration} {text=Debout}",
+            "(mets|met|mets-moi|règle|programme|crée) [une|l'|mon] (alarme|réveil) [pour] {at:wake} {text=Alarme}",
         ],
     ),
     (
@@ -131,6 +141,8 @@ pub(super) const TABLE: Table = &[
             "qu'est-ce qu'il y a dans mes notes",
             "mes notes",
             "(lis|lis-moi|montre|montre-moi|affiche|dis-moi) (ma|la) dernière {count=1} note",
+            "quelle (est|était) ma dernière {count=1} note",
+            "que dit ma dernière {count=1} note",
         ],
     ),
     (
@@ -247,6 +259,114 @@ pub(super) const TABLE: Table = &[
             "quelles applications ai-je",
             "quelles (applis|apps|applications) (ai-je|j'ai|il y a|sont installées|sont lancées)",
             "(montre|montre-moi|affiche|donne-moi) [toutes] (mes|les) (applis|apps|applications)",
+        ],
+    ),
+    (
+        "memory.delete",
+        &[
+            "oublie ce que je t'ai dit sur {query:name}",
+            "(oublie|oublie donc) (ça|cela) {query=last}",
+            "oublie ce que je (viens de dire|viens de te dire|t'ai dit) {query=last}",
+            "oublie (ce que je t'ai dit|ce que tu sais|tout|tout ce que tu sais) (sur|de|du|à propos de) [le|la|les|l'|mon|ma|mes] {query:name}",
+            "(efface|supprime) (ce que tu sais|ce que je t'ai dit) (sur|de|du|à propos de) [le|la|les|l'|mon|ma|mes] {query:name}",
+        ],
+    ),
+    (
+        "memory.restore",
+        &[
+            "récupère ce souvenir",
+            "récupère (ce|le dernier) souvenir",
+            "(retiens-le|souviens-t'en) (à nouveau|de nouveau|quand même)",
+        ],
+    ),
+    (
+        "memory.update",
+        &[
+            "remplace ce souvenir par {text} {query=last}",
+            "(remplace|change|corrige) (ce|le dernier) souvenir (par|en) {text} {query=last}",
+            "non (retiens|souviens-toi) (que|qu') {text} {query=last}",
+        ],
+    ),
+    (
+        "memory.get",
+        &[
+            "lis le souvenir numéro {id:number}",
+            "(lis|lis-moi|montre|montre-moi) [le] souvenir [numéro] {id:number}",
+            "que dit [le] souvenir [numéro] {id:number}",
+        ],
+    ),
+    (
+        "conversation.search",
+        &[
+            "quand avons-nous parlé de {query:name}",
+            "quand (avons-nous|a-t-on|est-ce qu'on a|on a) parlé (de|du|des|d'|sur) [le|la|les|l'|mon|ma|mes|notre|nos] {query:name}",
+            "(qu'avons-nous|qu'est-ce qu'on a|qu'a-t-on) dit (sur|de|du|à propos de) [le|la|les|l'|mon|ma|mes|notre|nos] {query:name}",
+            "(cherche|recherche|trouve) [le|la|les|l'] {query:name} dans (nos|mes) conversations",
+        ],
+    ),
+    (
+        "prompt.add",
+        &[
+            "à partir de maintenant {text}",
+            "(à partir de maintenant|désormais|dorénavant) {text}",
+            "réponds [moi] toujours {text} {how=Réponds toujours}",
+            "parle toujours {text} {how=Parle toujours}",
+            "ne réponds jamais {text} {how=Ne réponds jamais}",
+            "appelle-moi toujours {text} {how=Appelle-moi toujours}",
+        ],
+    ),
+    (
+        "prompt.list",
+        &[
+            "quelles instructions je t'ai données",
+            "quelles instructions (je t'ai données|t'ai-je données|as-tu|tu as|suis-tu)",
+            "(montre|montre-moi|lis|lis-moi|affiche) [toutes] (mes|les) instructions",
+            "quelles sont mes instructions",
+        ],
+    ),
+    (
+        "prompt.delete",
+        &[
+            "supprime l'instruction sur {query:name}",
+            "(supprime|efface|enlève|oublie) (l'|mon|cette) instruction (sur|de|du) [le|la|les|l'] {query:name}",
+            "(supprime|efface|enlève|oublie) toutes (les|mes) instructions {query=all}",
+        ],
+    ),
+    (
+        "photo.delete",
+        &[
+            "supprime la dernière photo",
+            "(supprime|efface|jette) (la|ma) dernière (photo|image)",
+            "(supprime|efface|jette) (cette|la) (photo|image)",
+        ],
+    ),
+    (
+        "personality.get",
+        &[
+            "comment dois-tu parler",
+            "comment (dois-tu|tu dois) (parler|répondre)",
+            "(décris|quelle est) ta personnalité",
+        ],
+    ),
+    (
+        "skill.list",
+        &[
+            "quelles compétences as-tu",
+            "quelles compétences (as-tu|tu as|y a-t-il|connais-tu)",
+            "(montre|montre-moi|affiche|dis-moi) [toutes] (tes|les|mes) compétences",
+        ],
+    ),
+    ("skill.read", &["ouvre la compétence {name:name}", "(ouvre|utilise|lis) (la|ta|ma) compétence [de] {name:name}"]),
+    (
+        "timer.extend",
+        &[
+            "ajoute {seconds:duration} au minuteur",
+            "(ajoute|rajoute) {seconds:duration} [de plus] (au|sur le) (minuteur|timer)",
+            "(ajoute|rajoute) {seconds:duration} [de plus] (au|sur le) (minuteur|timer) (de|du|des|d'|pour) [le|la|les|l'] {name:name}",
+            "prolonge (le|mon) (minuteur|timer) [de|d'] {seconds:duration}",
+            "prolonge (le|mon) (minuteur|timer) (des|du|de|pour) [le|la|les|l'] {name:name} (de|d') {seconds:duration}",
+            "encore {seconds:duration}",
+            "{seconds:duration} de plus",
         ],
     ),
 ];

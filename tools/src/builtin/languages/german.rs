@@ -20,7 +20,7 @@ pub(super) const TABLE: Table = &[
     (
         "clock.date",
         &[
-            "welcher tag ist heute",
+            "welcher Tag ist heute",
             "welcher [wochentag|tag|monatstag] ist [es] heute",
             "welchen [wochentag|tag] haben wir [heute]",
             "welches datum (haben wir|ist|ist es) [heute]",
@@ -38,12 +38,13 @@ pub(super) const TABLE: Table = &[
             "welches datum (ist|haben wir) {date:date}",
             "wie viele tage (sind es|sind) [noch] bis [zum] {date:date}",
             "wie lange (ist es|dauert es) [noch] bis [zum] {date:date}",
+            "was (ist|haben wir) {date:date} für (ein|einen) (tag|wochentag|datum)",
         ],
     ),
     (
         "timer.set",
         &[
-            "stell einen timer auf {seconds:duration}",
+            "stell einen Timer auf {seconds:duration}",
             "(stell|stelle|setz|setze|starte|start|mach|mache|erstelle|beginne|gib|aktiviere|brauche|will|möchte|hätte gern) [mir] [einen|den|noch einen|ein] [neuen] timer [an] (auf|für|von|über|mit) {seconds:duration} [ein|an]",
             "ich (brauche|will|möchte|hätte gern) [einen|noch einen] [neuen] timer (auf|für|von|über|mit) {seconds:duration}",
             "[einen|den|neuer|noch einen|ein] [neuen] timer [auf|für|von|über|mit] {seconds:duration} [stellen|starten|setzen|einstellen]",
@@ -56,12 +57,14 @@ pub(super) const TABLE: Table = &[
             "(zähl|zähle) {seconds:duration} (herunter|runter)",
             "countdown (von|über|für) {seconds:duration}",
             "(stoppe|stopp) mir {seconds:duration} ab",
+            "(sag|sage|gib) [mir] in {seconds:duration} bescheid",
+            "(stell|stelle|setz|setze) [mir] [einen] wecker (in|auf) {seconds:duration}",
         ],
     ),
     (
         "timer.cancel",
         &[
-            "stoppe den timer",
+            "stoppe den Timer",
             "(stopp|stoppe|lösch|lösche|beende|beend|entferne|cancel|canceln) {all=true} (alle|alle meine|sämtliche) [laufenden] timer",
             "(brich|breche|schalte|schalt|mach|stell|stelle) {all=true} (alle|alle meine) [laufenden] timer (ab|aus)",
             "(stopp|stoppe|lösch|lösche|beende|beend|entferne|cancel) [den|meinen|diesen] [laufenden|letzten] timer",
@@ -80,7 +83,7 @@ pub(super) const TABLE: Table = &[
     (
         "timer.list",
         &[
-            "wie lange läuft der timer noch",
+            "wie lange läuft der Timer noch",
             "wie (lange|lang) (läuft|geht|dauert|braucht) (der|mein) timer [noch]",
             "wie (lange|lang) (laufen|gehen|dauern) (die|meine) timer [noch]",
             "wie viel zeit (ist|bleibt|habe ich) [noch|mir noch] [übrig] [auf dem timer]",
@@ -91,6 +94,8 @@ pub(super) const TABLE: Table = &[
             "wann (ist|endet|klingelt|läuft) (der|mein) timer [fertig|zu ende|ab|aus]",
             "[wie ist] (der) status (des|vom) timers",
             "meine timer",
+            "wie (lange|lang) (läuft|geht|dauert|braucht) (der|mein) timer (für|namens) [die|den|das] {name:name} noch",
+            "wie viel zeit (ist|bleibt|habe ich) [noch] (auf|bei) (dem|meinem) timer für [die|den|das] {name:name} [noch]",
         ],
     ),
     (
@@ -112,12 +117,15 @@ pub(super) const TABLE: Table = &[
             "{at:when} (erinnere|erinner) mich (daran dass|daran|an) {text}",
             "(stell|stelle|setz|setze|erstelle|mach) [mir] [eine] [neue] erinnerung (für|auf) {at:when} (an|für) {text}",
             "(stell|stelle|setz|setze|erstelle|mach) [mir] [eine] [neue] erinnerung {at:when} (an|für) {text}",
+            "(weck|wecke) mich [bitte] {at:wake} {text=Aufwachen}",
+            "(weck|wecke) mich in {in_seconds:duration} {text=Aufwachen}",
+            "(stell|stelle|setz|setze) [mir] [einen|den] wecker (auf|für) {at:wake} {text=Wecker}",
         ],
     ),
     (
         "reminder.list",
         &[
-            "welche erinnerungen habe ich",
+            "welche Erinnerungen habe ich",
             "(welche|was für) erinnerungen (habe ich|gibt es|stehen an|sind offen) [noch|heute]",
             "(zeig|zeige|nenn|nenne|lies|sag) [mir] [alle] (meine|die) [offenen] erinnerungen [an|vor]",
             "woran (soll|muss|wollte) ich [heute] (denken|mich erinnern)",
@@ -130,7 +138,7 @@ pub(super) const TABLE: Table = &[
     (
         "reminder.cancel",
         &[
-            "lösche die erinnerung an {text:name}",
+            "lösche die Erinnerung an {text:name}",
             "(lösch|lösche|streich|streiche|entferne|storniere|vergiss|stoppe) {all=true} (alle|alle meine|meine|sämtliche) erinnerungen",
             "(lösch|lösche|streich|streiche|entferne|storniere|vergiss|stoppe) (die|meine|diese) [letzte|nächste] erinnerung",
             "(brich|sag) (die|meine) [letzte|nächste] erinnerung ab",
@@ -141,7 +149,7 @@ pub(super) const TABLE: Table = &[
     (
         "note.add",
         &[
-            "mach eine notiz {text}",
+            "mach eine Notiz {text}",
             "(notier|notiere|notier dir|notiere dir|notiere mir) [dass|bitte|folgendes] {text}",
             "(mach|mache|schreib|schreibe|erstelle|nimm|speichere) [mir|dir] [eine] [neue|kurze] notiz [dass|auf|über] {text}",
             "(schreib|schreibe) [mir|dir] auf [dass] {text}",
@@ -153,7 +161,7 @@ pub(super) const TABLE: Table = &[
     (
         "note.list",
         &[
-            "lies meine notizen vor",
+            "lies meine Notizen vor",
             "(lies|lese|zeig|zeige|nenn|nenne|öffne|sag) [mir] [alle] (meine|die) notizen [vor|an]",
             "(welche|was für) notizen (habe ich|gibt es)",
             "was (habe ich|hab ich) [mir] [alles] (notiert|aufgeschrieben)",
@@ -161,12 +169,14 @@ pub(super) const TABLE: Table = &[
             "habe ich [irgendwelche] notizen",
             "meine notizen",
             "(lies|lese|zeig|zeige|nenn|nenne|sag) [mir] (meine|die) (letzte|neueste) {count=1} notiz [vor|an]",
+            "was (steht|stand) in (meiner|der) letzten {count=1} notiz",
+            "was (ist|war) (meine|die) letzte {count=1} notiz",
         ],
     ),
     (
         "note.search",
         &[
-            "suche in meinen notizen nach {query:name}",
+            "suche in meinen Notizen nach {query:name}",
             "(such|suche|schau|guck) in (meinen|den) notizen nach [der|dem|den] {query:name}",
             "(such|suche|finde|find) {query:name} in (meinen|den) notizen",
             "(such|suche|finde|zeig|zeige|lies) [mir] (die|meine|alle) (notiz|notizen) (über|zu|zum|mit|von) [den|die|das|dem|der] {query:name} [vor]",
@@ -177,17 +187,17 @@ pub(super) const TABLE: Table = &[
     (
         "note.delete",
         &[
-            "lösche die notiz über {query:name}",
+            "lösche die Notiz über {query:name}",
             "(lösch|lösche|entferne|streich|streiche) (die|meine) (notiz|notizen) (über|zu|zum|mit|von) [den|die|das|dem|der] {query:name}",
             "(lösch|lösche|entferne|streich|streiche) {query:name} aus (meinen|den) notizen",
             "(lösch|lösche|entferne) (die|meine) {query=last} (letzte|neueste) notiz",
         ],
     ),
-    ("note.clear", &["lösche alle meine notizen", "(lösch|lösche|entferne) (alle|alle meine|sämtliche) notizen"]),
+    ("note.clear", &["lösche alle meine Notizen", "(lösch|lösche|entferne) (alle|alle meine|sämtliche) notizen"]),
     (
         "device.status",
         &[
-            "wie voll ist der akku",
+            "wie voll ist der Akku",
             "wie (voll|leer|geladen|ist) (ist|steht|es) [um] (der|mein|die|den|meine) (akku|batterie|brille)",
             "wie ist (der|mein|die|meine) (akku|akkustand|batterie|batteriestand|ladestand) [der brille]",
             "wie (hoch|niedrig) ist (der|mein) (akku|akkustand|batteriestand|ladestand)",
@@ -224,6 +234,7 @@ pub(super) const TABLE: Table = &[
             "(rechne|berechne|kalkuliere) {expression:expression} [aus]",
             "{expression:expression}",
             "{expression:expression} (ist|sind|ergibt|macht) [was|wieviel|wie viel]",
+            "{expression:expression} ab",
         ],
     ),
     (
@@ -256,7 +267,7 @@ pub(super) const TABLE: Table = &[
     (
         "conversation.new",
         &[
-            "beginne ein neues gespräch",
+            "beginne ein neues Gespräch",
             "(beginn|beginne|starte|start|fang|eröffne) (ein|einen|eine) (neues|neuen|neue) (gespräch|chat|unterhaltung) [an]",
             "(neues|neue) (gespräch|unterhaltung)",
         ],
@@ -264,7 +275,7 @@ pub(super) const TABLE: Table = &[
     (
         "app.start",
         &[
-            "öffne die app {app:name}",
+            "öffne die App {app:name}",
             "(öffne|öffnen|starte|start) [die|meine] app {app:name}",
             "(öffne|öffnen|starte|start) [die|meine|das|den] {app:app} [app]",
             "(mach|mache) [die|das|den] {app:app} [app] auf",
@@ -273,7 +284,7 @@ pub(super) const TABLE: Table = &[
     (
         "app.stop",
         &[
-            "schließe die app {app:name}",
+            "schließe die App {app:name}",
             "(schließ|schließe|beende|stoppe|stopp) [die|meine] app {app:name}",
             "(schließ|schließe|beende|stoppe|stopp) [die|meine|das|den] {app:app} [app]",
             "(mach|mache) [die|das|den] {app:app} [app] (zu|aus)",
@@ -282,9 +293,128 @@ pub(super) const TABLE: Table = &[
     (
         "app.list",
         &[
-            "welche apps habe ich",
+            "welche Apps habe ich",
             "(welche|was für) apps (habe ich|gibt es|sind installiert|laufen)",
             "(zeig|zeige|nenn) [mir] [alle] (meine|die) apps [an]",
+        ],
+    ),
+    (
+        "memory.delete",
+        &[
+            "vergiss was ich dir über {query:name} gesagt habe",
+            "vergiss das {query=last} [wieder]",
+            "vergiss was ich [dir] (gerade|eben|zuletzt) (gesagt|erzählt) habe {query=last}",
+            "vergiss was (ich dir|du) (über|von|zu) [den|die|das|dem|der|mein|meine|meinen|meinem|meiner] {query:name} (gesagt habe|erzählt habe|weißt)",
+            "vergiss alles (über|von|zu) [den|die|das|dem|der|mein|meine|meinen|meinem|meiner] {query:name}",
+            "(lösch|lösche) was du (über|von|zu) [den|die|das|dem|der|mein|meine|meinen|meinem|meiner] {query:name} weißt",
+        ],
+    ),
+    (
+        "memory.restore",
+        &[
+            "hol diese Erinnerung zurück",
+            "(hol|hole) (das|die letzte erinnerung|diese erinnerung|was du vergessen hast) [wieder] zurück",
+            "(merk|merke) dir das [doch] wieder",
+            "vergiss das doch nicht",
+        ],
+    ),
+    (
+        "memory.update",
+        &[
+            "ändere das in {text} {query=last}",
+            "(ändere|korrigiere) (das|die letzte erinnerung|diese erinnerung) (in|zu) {text} {query=last}",
+            "nein (merk|merke) dir [dass] {text} {query=last}",
+        ],
+    ),
+    (
+        "memory.get",
+        &[
+            "lies mir Merksatz Nummer {id:number} vor",
+            "(lies|zeig|zeige) [mir] [den|die] (merksatz|erinnerung) [nummer] {id:number} [vor]",
+            "was (ist|steht in) (merksatz|erinnerung) [nummer] {id:number}",
+        ],
+    ),
+    (
+        "conversation.search",
+        &[
+            "wann haben wir über {query:name} gesprochen",
+            "(wann|wo) haben wir (über|von) [den|die|das|dem|der|unser|unsere|unseren] {query:name} (gesprochen|geredet)",
+            "was haben wir (über|zu) [den|die|das|dem|der|unser|unsere|unseren] {query:name} (gesagt|gesprochen|besprochen)",
+            "(such|suche) in (unseren|meinen) gesprächen nach [den|die|das|dem|der] {query:name}",
+        ],
+    ),
+    (
+        "prompt.add",
+        &[
+            "von jetzt an {text}",
+            "(von jetzt an|ab jetzt|ab sofort) {text}",
+            "(antworte|sprich) (ab jetzt|ab sofort|von jetzt an) {text} {how=Antworte}",
+            "antworte [mir] immer {text} {how=Antworte immer}",
+            "antworte [mir] nie {text} {how=Antworte nie}",
+            "sprich immer {text} {how=Sprich immer}",
+            "(nenn|nenne) mich (immer|ab jetzt|ab sofort|von jetzt an) {text} {how=Nenn mich}",
+        ],
+    ),
+    (
+        "prompt.list",
+        &[
+            "welche Anweisungen habe ich dir gegeben",
+            "(welche|was für) anweisungen (hast du|habe ich|gibt es|befolgst du) [dir] [gegeben]",
+            "(zeig|zeige|lies|nenn|nenne) [mir] [alle] (meine|die) anweisungen [vor|an]",
+            "was sind meine anweisungen",
+        ],
+    ),
+    (
+        "prompt.delete",
+        &[
+            "lösche die Anweisung über {query:name}",
+            "(lösch|lösche|entferne|vergiss|streich|streiche) (die|meine) anweisung (über|zu|zum|mit|für) [den|die|das|dem|der] {query:name}",
+            "(lösch|lösche|entferne|vergiss|streich|streiche) (alle|alle meine|meine|sämtliche) anweisungen {query=all}",
+        ],
+    ),
+    (
+        "photo.delete",
+        &[
+            "lösche das letzte Foto",
+            "(lösch|lösche|entferne) (das|mein) (letzte|letztes) (foto|bild)",
+            "(lösch|lösche|entferne) (das|dieses) (foto|bild) [wieder]",
+            "(wirf|schmeiß) (das|dieses|das letzte) (foto|bild) weg",
+        ],
+    ),
+    (
+        "personality.get",
+        &[
+            "wie sollst du sprechen",
+            "wie (sollst|solltest) du (sprechen|reden|antworten)",
+            "(beschreib|beschreibe) (deine|die) persönlichkeit",
+            "was ist deine persönlichkeit",
+        ],
+    ),
+    (
+        "skill.list",
+        &[
+            "welche Fähigkeiten hast du",
+            "(welche|was für) (fähigkeiten|skills) (hast du|gibt es|kennst du)",
+            "(zeig|zeige|nenn|nenne) [mir] [alle] (deine|die|meine) (fähigkeiten|skills) [an]",
+        ],
+    ),
+    (
+        "skill.read",
+        &[
+            "öffne die Fähigkeit {name:name}",
+            "(öffne|benutze|lies|nimm) (die|den|deine|meine) (fähigkeit|skill) {name:name}",
+        ],
+    ),
+    (
+        "timer.extend",
+        &[
+            "verlängere den Timer um {seconds:duration}",
+            "(verlängere|verlänger) (den|meinen) timer um {seconds:duration}",
+            "(verlängere|verlänger) (den|meinen) timer (für|namens) [die|den|das] {name:name} um {seconds:duration}",
+            "gib (dem|meinem) timer noch {seconds:duration}",
+            "gib (dem|meinem) timer für [die|den|das] {name:name} noch {seconds:duration}",
+            "[stell] [den] [timer] noch {seconds:duration}",
+            "noch {seconds:duration} [auf] [den|dem] [timer]",
         ],
     ),
 ];

@@ -32,6 +32,7 @@ pub(super) const TABLE: Table = &[
             "qué (día|fecha) (es|será|cae) {date:date}",
             "cuántos días (faltan|quedan|hay) (para|hasta) {date:date}",
             "cuánto (falta|queda) (para|hasta) {date:date}",
+            "qué día de la semana (es|será|cae) {date:date}",
         ],
     ),
     (
@@ -46,6 +47,8 @@ pub(super) const TABLE: Table = &[
             "(cuenta atrás|cuenta regresiva) (de|para|desde) {seconds:duration}",
             "(haz|pon|inicia|empieza) una (cuenta atrás|cuenta regresiva) (de|para|desde) {seconds:duration}",
             "(cuenta|cronometra) {seconds:duration}",
+            "(avísame|avisame) (en|dentro de) {seconds:duration}",
+            "(pon|ponme) (una|la) alarma (en|dentro de|de) {seconds:duration}",
         ],
     ),
     (
@@ -69,6 +72,8 @@ pub(super) const TABLE: Table = &[
             "(muéstrame|muestra|enséñame|dime|lee|lista|ver) [todos] (mis|los) temporizadores",
             "hay [algún] temporizador [activo|en marcha|puesto]",
             "mis temporizadores",
+            "cuánto [tiempo] (le|me) (queda|falta) al (temporizador|timer) (de|del|para) [el|la|los|las] {name:name}",
+            "cuánto [tiempo] (queda|falta) (en|para|del|al) [el] (temporizador|timer) (de|del|para) [el|la|los|las] {name:name}",
         ],
     ),
     (
@@ -87,6 +92,9 @@ pub(super) const TABLE: Table = &[
             "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio [para] {at:when} [para|de] {text}",
             "(pon|ponme|crea|añade|haz|programa) un [nuevo] recordatorio (para|de) {text} {at:when}",
             "(no dejes|que no se me olvide|no me dejes olvidar) {text} {at:when}",
+            "despiértame {at:wake} {text=Despierta}",
+            "despiértame (en|dentro de) {in_seconds:duration} {text=Despierta}",
+            "(pon|ponme|programa|crea) [una|la|mi] alarma [para] {at:wake} {text=Alarma}",
         ],
     ),
     (
@@ -133,6 +141,8 @@ pub(super) const TABLE: Table = &[
             "qué hay en mis notas",
             "mis notas",
             "(lee|léeme|leer|muéstrame|muestra|dime) (mi|la) última {count=1} nota",
+            "cuál (es|fue|era) mi última {count=1} nota",
+            "qué (dice|decía) mi última {count=1} nota",
         ],
     ),
     (
@@ -203,6 +213,7 @@ pub(super) const TABLE: Table = &[
             "(recuerda|recordar|memoriza) que {text}",
             "(no olvides|ten en cuenta|no te olvides de) que {text}",
             "(debes|deberías) saber que {text}",
+            "acuérdate de que {text}",
         ],
     ),
     (
@@ -247,6 +258,110 @@ pub(super) const TABLE: Table = &[
             "qué aplicaciones tengo",
             "qué (apps|aplicaciones) (tengo|hay|están instaladas|funcionan)",
             "(muéstrame|muestra|enséñame|lista) [todas] (mis|las) (apps|aplicaciones)",
+        ],
+    ),
+    (
+        "memory.delete",
+        &[
+            "olvida lo que te dije de {query:name}",
+            "olvida (eso|esto) {query=last}",
+            "olvídalo {query=last}",
+            "olvida lo que (te acabo de decir|acabo de decir|te he dicho ahora) {query=last}",
+            "olvida (lo que te dije|lo que te he dicho|lo que sabes|todo lo que sabes|todo) (de|del|sobre|acerca de) [el|la|los|las|mi|mis] {query:name}",
+            "(borra|elimina) (lo que sabes|lo que recuerdas|lo que te dije) (de|del|sobre|acerca de) [el|la|los|las|mi|mis] {query:name}",
+        ],
+    ),
+    (
+        "memory.restore",
+        &[
+            "recupera ese recuerdo",
+            "recupera (ese|el último) recuerdo",
+            "(vuelve a recordarlo|recuérdalo otra vez|recuérdalo de nuevo)",
+        ],
+    ),
+    (
+        "memory.update",
+        &[
+            "cambia ese recuerdo por {text} {query=last}",
+            "(cambia|corrige) (ese|el último) recuerdo (por|a|en) {text} {query=last}",
+            "no recuerda que {text} {query=last}",
+        ],
+    ),
+    (
+        "memory.get",
+        &[
+            "lee el recuerdo número {id:number}",
+            "(lee|léeme|muestra|muéstrame) [el] recuerdo [número] {id:number}",
+            "qué (es|dice) [el] recuerdo [número] {id:number}",
+        ],
+    ),
+    (
+        "conversation.search",
+        &[
+            "cuándo hablamos de {query:name}",
+            "cuándo (hablamos|hemos hablado) (de|del|sobre) [el|la|los|las|mi|mis|nuestro|nuestra] {query:name}",
+            "qué (dijimos|hemos dicho|hablamos) (de|del|sobre) [el|la|los|las|mi|mis|nuestro|nuestra] {query:name}",
+            "busca [el|la|los|las] {query:name} en (nuestras|mis) conversaciones",
+        ],
+    ),
+    (
+        "prompt.add",
+        &[
+            "a partir de ahora {text}",
+            "(a partir de ahora|de ahora en adelante|desde ahora) {text}",
+            "(responde|contesta) siempre {text} {how=Responde siempre}",
+            "habla siempre {text} {how=Habla siempre}",
+            "nunca respondas {text} {how=Nunca respondas}",
+            "llámame siempre {text} {how=Llámame siempre}",
+        ],
+    ),
+    (
+        "prompt.list",
+        &[
+            "qué instrucciones te he dado",
+            "qué instrucciones (te he dado|te di|tienes|sigues|hay)",
+            "(muéstrame|muestra|enséñame|lee|léeme|dime) [todas] (mis|las) instrucciones",
+            "cuáles son mis instrucciones",
+        ],
+    ),
+    (
+        "prompt.delete",
+        &[
+            "borra la instrucción sobre {query:name}",
+            "(borra|elimina|quita|olvida) (la|mi) instrucción (sobre|de|del) [el|la|los|las] {query:name}",
+            "(borra|elimina|quita|olvida) todas (las|mis) instrucciones {query=all}",
+        ],
+    ),
+    (
+        "photo.delete",
+        &[
+            "borra la última foto",
+            "(borra|elimina|tira) (la|mi) última (foto|imagen|fotografía)",
+            "(borra|elimina|tira) (esa|esta|la) (foto|imagen|fotografía)",
+        ],
+    ),
+    (
+        "personality.get",
+        &["cómo tienes que hablar", "cómo (tienes que|debes) (hablar|responder)", "(describe|cuál es) tu personalidad"],
+    ),
+    (
+        "skill.list",
+        &[
+            "qué habilidades tienes",
+            "qué habilidades (tienes|hay|conoces)",
+            "(muéstrame|muestra|enséñame|dime) [todas] (tus|las|mis) habilidades",
+        ],
+    ),
+    ("skill.read", &["abre la habilidad {name:name}", "(abre|usa|lee) (la|tu|mi) habilidad [de] {name:name}"]),
+    (
+        "timer.extend",
+        &[
+            "añade {seconds:duration} al temporizador",
+            "(añade|agrega|suma|dale) {seconds:duration} [más] al (temporizador|timer)",
+            "(añade|agrega|suma|dale) {seconds:duration} [más] al (temporizador|timer) (de|del|para) [el|la|los|las] {name:name}",
+            "(alarga|amplía|prolonga) el (temporizador|timer) [en|por] {seconds:duration}",
+            "(alarga|amplía|prolonga) el (temporizador|timer) (de|del|para) [el|la|los|las] {name:name} [en|por] {seconds:duration}",
+            "{seconds:duration} más",
         ],
     ),
 ];

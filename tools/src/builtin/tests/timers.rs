@@ -52,6 +52,29 @@ async fn one_of_several_timers_is_listed_by_its_name() {
 }
 
 #[tokio::test]
+async fn a_timer_is_extended_by_its_name_or_alone() {
+    let fixture = Fixture::usual();
+    assert_eq!(fixture.say("timer.extend", json!({"seconds": 60})).await, "No timers are running.");
+    fixture.say("timer.set", json!({"seconds": 600})).await;
+    fixture.world.pass(60);
+    let result = fixture.run("timer.extend", json!({"seconds": 300})).await;
+    assert_eq!(result.say.as_deref(), Some("Timer: 14 minutes left."));
+    assert_eq!(result.show, Some(Content::Countdown { title: "Timer".into(), left_ms: 840_000 }));
+    assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 14 minutes left.");
+    fixture.say("timer.set", json!({"seconds": 60, "name": "pasta"})).await;
+    let which = fixture.say("timer.extend", json!({"seconds": 60})).await;
+    assert_eq!(which, "Which one: the pasta timer or the 14 minute timer?");
+    let pasta = fixture.say("timer.extend", json!({"seconds": 90, "name": "pasta"})).await;
+    assert_eq!(pasta, "Pasta timer: 2 minutes and 30 seconds left.");
+    let egg = fixture.say("timer.extend", json!({"seconds": 90, "name": "egg"})).await;
+    assert_eq!(egg, "I don't find the egg timer. You have the pasta timer and the 14 minute timer.");
+    assert_eq!(fixture.timers(), 2);
+    let (code, say) = fixture.fail("timer.extend", json!({"seconds": 86_400, "name": "pasta"})).await;
+    assert_eq!((code, fixture.timers()), (ErrorCode::InvalidArguments, 2));
+    assert!(say.contains("24 hours"), "{say}");
+}
+
+#[tokio::test]
 async fn timers_are_told_apart_by_length() {
     for name in ["10 minute", "ten minutes", "the ten minute timer", "10 minute timer"] {
         let fixture = Fixture::usual();

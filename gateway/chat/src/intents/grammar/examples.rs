@@ -1,5 +1,7 @@
 //! Sentences of tools as a wearer would say them: for help, and to suggest what was probably meant.
 
+use gateway_core::vocab::first_sentence;
+
 use super::{Grammar, NEAR_WORDS_MAX, Template};
 use crate::intents::{
     language::Language,
@@ -34,13 +36,17 @@ impl Grammar {
         // Of those that share equally many words, the one that begins like the utterance: the action ("set …") says
         // more than its object.
         let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
-        let mut sentences = closest.map(|(_, template)| example(&template.program, self.language));
+        let mut sentences = closest.map(|(_, template)| example(template, self.language));
         let begin = &utterance.words.first()?.text;
+        let begins = |sentence: &String| {
+            let cut = words::cut(sentence, self.language);
+            cut.first().is_some_and(|word| word.text == *begin)
+        };
         let first = sentences.next()?;
-        if first.split(' ').next() == Some(begin) {
+        if begins(&first) {
             return Some(first);
         }
-        sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
+        sentences.find(begins).or(Some(first))
     }
 
     /// One sentence for each of the first `count` tools; tools that are always offered come first.
@@ -54,7 +60,7 @@ impl Grammar {
                 !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
             };
             if let Some(template) = own().find(free).or_else(|| own().next()) {
-                out.push(example(&template.program, self.language));
+                out.push(example(template, self.language));
             }
             if out.len() == count {
                 break;
@@ -64,33 +70,16 @@ impl Grammar {
     }
 }
 
-/// A sentence that matches the template: without optional words, with first alternatives and sample values.
-fn example(program: &[Op], language: &Language) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut op = 0;
-    while let Some(current) = program.get(op) {
-        match current {
-            Op::Word(word) => out.push(word.clone()),
-            Op::Slot(slot) => out.push(sample(&slot.kind, language)),
-            Op::Set(..) => {}
-            Op::Jump(to) => {
-                op = *to;
-                continue;
-            }
-            Op::Split(branches) => {
-                // The empty branch of an optional group is the last one and jumps past the group.
-                let optional = branches.last().and_then(|last| program.get(last.wrapping_sub(1)));
-                let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
-                let next = if empty { branches.last() } else { branches.first() };
-                let Some(next) = next else { break };
-                op = *next;
-                continue;
-            }
-            Op::End => break,
-        }
-        op += 1;
-    }
-    out.join(" ")
+/// A sentence that matches the template, with sample values.
+fn example(template: &Template, language: &Language) -> String {
+    let slot = |inner: &str| {
+        let property = inner.split(':').next()?.trim();
+        template.program.iter().find_map(|op| match op {
+            Op::Slot(slot) if slot.property == property => Some(sample(&slot.kind, language)),
+            _ => None,
+        })
+    };
+    first_sentence(&template.source, slot).unwrap_or_default()
 }
 
 /// A sample value of this kind, as spoken.
@@ -105,7 +94,7 @@ pub(in crate::intents) fn sample(kind: &SlotKind, language: &Language) -> String
         SlotKind::Duration { .. } => samples.length.to_owned(),
         SlotKind::Time => samples.time.to_owned(),
         SlotKind::Date => samples.date.to_owned(),
-        SlotKind::When => samples.when.to_owned(),
+        SlotKind::When | SlotKind::Wake => samples.when.to_owned(),
         SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
         SlotKind::Expression => samples.sum.to_owned(),
         SlotKind::App => "\u{2026}".to_owned(),

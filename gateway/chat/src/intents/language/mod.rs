@@ -92,6 +92,8 @@ pub(super) struct Courtesy {
     /// Behind it, and thanks behind it.
     pub please: &'static [&'static str],
     pub thanks: &'static [&'static str],
+    /// Greetings that are all of an utterance.
+    pub greetings: &'static [&'static str],
     /// Further words behind it.
     pub endings: &'static [&'static str],
     /// The same, unless a template contains them.
@@ -122,6 +124,8 @@ pub(super) struct LengthWords {
     pub counts: &'static [(&'static str, f64)],
     /// "one" as an article.
     pub one: &'static [&'static str],
+    /// Between a count and its unit.
+    pub more: &'static [&'static str],
     pub and: &'static [&'static str],
     /// Parts of the last unit, after "and".
     pub parts: &'static [(&'static str, f64)],
@@ -249,6 +253,8 @@ pub(super) struct RepetitionWords {
 /// Words of which sums are made: operators, functions, fractions, powers.
 pub(super) struct SumWords {
     pub operators: &'static [(&'static str, &'static str)],
+    /// Verbs before two numbers, the word between these, and the sign: "divide 87 by three".
+    pub orders: &'static [(&'static str, &'static str, &'static str)],
     pub the: &'static [&'static str],
     pub functions: &'static [(&'static str, &'static str)],
     /// Parts of a number: divisor.

@@ -352,6 +352,10 @@ impl<'a> Run<'a> {
                 let read = || each(clock::read_when(view, at));
                 all(&view.slot(SlotReader::When, at, read), typed);
             }
+            SlotKind::Wake => {
+                let read = || each(clock::read_wake(view, at));
+                all(&view.slot(SlotReader::Wake, at, read), typed);
+            }
             SlotKind::Expression => {
                 let read = || each(expression::read(view, at));
                 all(&view.slot(SlotReader::Expression, at, read), typed);

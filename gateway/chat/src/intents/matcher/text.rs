@@ -72,7 +72,7 @@ impl<'a> Run<'a> {
         if slot.kind == (SlotKind::Text { dictated: true }) {
             let slots = self.program.iter().take(op).rev();
             let last = slots.filter_map(|op| if let Op::Slot(slot) = op { Some(&slot.kind) } else { None }).next();
-            let is_behind_time = matches!(last, Some(SlotKind::When | SlotKind::Time));
+            let is_behind_time = matches!(last, Some(SlotKind::When | SlotKind::Wake | SlotKind::Time));
             let first = (at..view.end).find(|at| !language.kinds.joins.contains(&view.text(*at)));
             return !is_behind_time || first.is_none_or(|first| view.number(first).is_none());
         }
@@ -149,7 +149,10 @@ impl<'a> Run<'a> {
     /// Whether the template has a time.
     fn is_timed(&self) -> bool {
         let is_time = |kind: &SlotKind| {
-            matches!(kind, SlotKind::When | SlotKind::Time | SlotKind::Date | SlotKind::Duration { .. })
+            matches!(
+                kind,
+                SlotKind::When | SlotKind::Wake | SlotKind::Time | SlotKind::Date | SlotKind::Duration { .. }
+            )
         };
         self.program.iter().any(|op| matches!(op, Op::Slot(slot) if is_time(&slot.kind)))
     }

@@ -1,0 +1,96 @@
+//! `timer.extend`: gives a running timer more time.
+
+use async_trait::async_trait;
+use gateway_core::vocab::{Content, Due, OpenEntry, ScheduleKind, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{TIMER_NAME_CHARS_MAX, TIMER_SECONDS_MAX},
+    matching::Choice,
+    registry::RunContext,
+    spoken,
+};
+
+const ASK: &str = "How much longer?";
+
+struct TimerExtend;
+
+inventory::submit! { BuiltIn(&TimerExtend) }
+
+#[async_trait]
+impl Tool for TimerExtend {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "timer.extend",
+            title: "Extend a timer",
+            description: "Adds time to a running timer: the one with the name, or the only one.",
+            properties: json!({
+                "seconds": {"type": "integer", "question": ASK, "description": "Seconds to add, 1 to 86400.", "examples": [300]},
+                "name": {"type": "string", "description": "The timer's name. Leave out when there is only one.", "examples": ["pasta"]},
+            }),
+            required: &["seconds"],
+            phrases: &[
+                // The first one is what help shows.
+                "add {seconds:duration} to the timer",
+                "(add|put) [another] {seconds:duration} (to|on) (the|my) timer",
+                "(add|put) [another] {seconds:duration} (to|on) (the|my) {name:name} timer",
+                "(extend|lengthen|prolong) (the|my) timer [by|for] [another] {seconds:duration}",
+                "(extend|lengthen|prolong) (the|my) {name:name} timer [by|for] [another] {seconds:duration}",
+                "give (the|my) timer [another] {seconds:duration} [more]",
+                "give (the|my) {name:name} timer [another] {seconds:duration} [more]",
+                "i need {seconds:duration} [more] on (the|my) timer",
+                "[i need|give me] {seconds:duration} more",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let seconds = arguments.integer("seconds").unwrap_or(0);
+        if seconds < 1 {
+            return Err(Refusal::arguments("'seconds' must be at least 1. Ask the wearer how much longer.", ASK));
+        }
+        let name = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?;
+        let timers = schedule::timers(context).await?;
+        if timers.is_empty() {
+            return Ok(told("No timers are running.", "Timers", "None", json!({"extended": []})));
+        }
+        let chosen = match &name {
+            Some(name) => schedule::timer_called(&timers, name),
+            None => Choice::among(timers.clone()),
+        };
+        let before = match chosen {
+            Choice::None => {
+                return Ok(schedule::timer_not_found(context, &name.unwrap_or_default(), &timers, "extended"));
+            }
+            Choice::One(timer) => timer,
+            Choice::Several(several) => return Ok(schedule::which_timer(context, &several)),
+        };
+        let duration_ms = schedule::remaining_ms(context, &before).saturating_add(seconds.unsigned_abs() * 1_000);
+        if duration_ms > TIMER_SECONDS_MAX.unsigned_abs() * 1_000 {
+            return Err(Refusal::arguments(
+                format!("A timer runs for at most {TIMER_SECONDS_MAX} seconds; use reminder.set."),
+                "A timer can run for up to 24 hours. For more, ask me for a reminder.",
+            ));
+        }
+        schedule::check_room(context).await?;
+        // The longer one is stored before the other one goes: whatever fails in between, one of them rings.
+        let due = Due::In { duration_ms };
+        let entry = context.ports.schedule.add(&context.user, due, before.entry.kind.clone()).await?;
+        schedule::remove(context, &before).await?;
+        let open = OpenEntry { entry, left_ms: None };
+        let title = match &open.entry.kind {
+            ScheduleKind::Timer { name: Some(name) } => spoken::capitalised(&format!("{name} timer")),
+            _ => "Timer".to_owned(),
+        };
+        let left = spoken::duration(duration_ms.div_ceil(1_000));
+        let data = json!({"extended": [schedule::describe(context, &open)]});
+        let mut result = told(format!("{title}: {left} left."), &title, "", data);
+        let left_ms = u32::try_from(schedule::remaining_ms(context, &open)).unwrap_or(u32::MAX);
+        result.show = Some(Content::Countdown { title, left_ms });
+        Ok(result)
+    }
+}
