@@ -340,22 +340,10 @@ impl<'a> Run<'a> {
                     }
                 }
             }
-            SlotKind::Time => {
-                let read = || each(clock::read_time(view, at));
-                all(&view.slot(SlotReader::Time, at, read), typed);
-            }
-            SlotKind::Date => {
-                let read = || each(clock::read_date(view, at));
-                all(&view.slot(SlotReader::Date, at, read), typed);
-            }
-            SlotKind::When => {
-                let read = || each(clock::read_when(view, at));
-                all(&view.slot(SlotReader::When, at, read), typed);
-            }
-            SlotKind::Wake => {
-                let read = || each(clock::read_wake(view, at));
-                all(&view.slot(SlotReader::Wake, at, read), typed);
-            }
+            SlotKind::Time => all(&view.slot(SlotReader::Time, at, || each(clock::read_time(view, at))), typed),
+            SlotKind::Date => all(&view.slot(SlotReader::Date, at, || each(clock::read_date(view, at))), typed),
+            SlotKind::When => all(&view.slot(SlotReader::When, at, || each(clock::read_when(view, at))), typed),
+            SlotKind::Wake => all(&view.slot(SlotReader::Wake, at, || each(clock::read_wake(view, at))), typed),
             SlotKind::Expression => {
                 let read = || each(expression::read(view, at));
                 all(&view.slot(SlotReader::Expression, at, read), typed);
