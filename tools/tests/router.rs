@@ -23,7 +23,7 @@ fn the_table_is_as_large_as_it_says() {
 fn words_find_the_tools() {
     let table = Table::load();
     let index = Index::new(&table.tools);
-    for (half, floor) in [(Half::Development, 0.88), (Half::HeldOut, 0.86)] {
+    for (half, floor) in [(Half::Development, 0.88), (Half::HeldOut, 0.85)] {
         let recall = table.recall(half, 5, |said| index.rank(said).into_iter().map(|(at, _)| at).collect());
         assert!(recall >= floor, "{half:?}: {recall}");
     }

@@ -25,7 +25,7 @@ impl Tool for TimerExtend {
         Definition {
             name: "timer.extend",
             title: "Extend a timer",
-            description: "Adds time to a running timer: the one with the name, or the only one.",
+            description: "Extends a running timer: the one with the name, or the only one.",
             properties: json!({
                 "seconds": {"type": "integer", "question": ASK, "description": "Seconds to add, 1 to 86400.", "examples": [300]},
                 "name": {"type": "string", "description": "The timer's name. Leave out when there is only one.", "examples": ["pasta"]},

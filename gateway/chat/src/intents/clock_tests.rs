@@ -105,7 +105,7 @@ fn an_hour_at_which_somebody_gets_up_is_one_of_the_morning() {
         ("at three", "2026-05-14T03:00"),
         ("at seven pm", "2026-05-13T19:00"),
         ("at seven in the evening", "2026-05-13T19:00"),
-        ("at twelve", "2026-05-14T00:00"),
+        ("at twelve", "2026-05-14T12:00"),
         ("tomorrow at five", "2026-05-14T05:00"),
         ("on friday at six", "2026-05-15T06:00"),
     ] {

@@ -63,7 +63,7 @@ fn all_modules_are_named_the_same_whatever_is_said() {
     assert!(list.is_whole && list == told("set a timer"), "{list:?}");
     assert!(list.text.starts_with(HEADING) && list.text.contains("\n@lorgnette/std: fs"), "{}", list.text);
     assert!(list.text.contains(": app-{list,start,stop}, calculator-evaluate, "), "{}", list.text);
-    assert!(list.text.contains(", timer-{cancel,list,set}\n"), "{}", list.text);
+    assert!(list.text.contains(", timer-{cancel,extend,list,set}\n"), "{}", list.text);
     assert!(!list.text.contains("code-{") && list.text.contains(", code-keep, "), "{}", list.text);
     // A server with several functions has a line.
     serve(&executor, "slack", ["list_channels", "post_message"].map(|name| (name.into(), "Talks.".into())).into_iter());
