@@ -265,7 +265,6 @@ pub(super) const TABLE: Table = &[
         "memory.delete",
         &[
             "oublie ce que je t'ai dit sur {query:name}",
-            "(oublie|oublie donc) (ça|cela) {query=last}",
             "oublie ce que je (viens de dire|viens de te dire|t'ai dit) {query=last}",
             "oublie (ce que je t'ai dit|ce que tu sais|tout|tout ce que tu sais) (sur|de|du|à propos de) [le|la|les|l'|mon|ma|mes] {query:name}",
             "(efface|supprime) (ce que tu sais|ce que je t'ai dit) (sur|de|du|à propos de) [le|la|les|l'|mon|ma|mes] {query:name}",

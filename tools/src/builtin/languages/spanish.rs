@@ -265,7 +265,6 @@ pub(super) const TABLE: Table = &[
         &[
             "olvida lo que te dije de {query:name}",
             "olvida (eso|esto) {query=last}",
-            "olvídalo {query=last}",
             "olvida lo que (te acabo de decir|acabo de decir|te he dicho ahora) {query=last}",
             "olvida (lo que te dije|lo que te he dicho|lo que sabes|todo lo que sabes|todo) (de|del|sobre|acerca de) [el|la|los|las|mi|mis] {query:name}",
             "(borra|elimina) (lo que sabes|lo que recuerdas|lo que te dije) (de|del|sobre|acerca de) [el|la|los|las|mi|mis] {query:name}",
