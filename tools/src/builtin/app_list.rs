@@ -27,7 +27,7 @@ impl Tool for AppList {
             required: &[],
             phrases: &[
                 // The first one is what help shows.
-                "what apps do i have",
+                "what apps do I have",
                 "(what|which) (apps|mini apps|applications) (do i have|are there|are installed|can i use|have i got|are running)",
                 "(list|show|read|tell) [me] [all] [my|the] (apps|mini apps|applications)",
                 "are any (apps|mini apps|applications) running",

@@ -34,7 +34,7 @@ impl Tool for MemoryDelete {
             required: &[],
             phrases: &[
                 // The first one is what help shows.
-                "forget what i told you about {query:name}",
+                "forget what I told you about {query:name}",
                 "forget that {query=last}",
                 "forget (what i just (said|told you)|the last thing [i told you]|that again) {query=last}",
                 "forget that {query:name}",

@@ -40,6 +40,7 @@ impl Tool for TimerExtend {
                 "(extend|lengthen|prolong) (the|my) {name:name} timer [by|for] [another] {seconds:duration}",
                 "give (the|my) timer [another] {seconds:duration} [more]",
                 "give (the|my) {name:name} timer [another] {seconds:duration} [more]",
+                "add [another] {seconds:duration} [to it]",
                 "i need {seconds:duration} [more] on (the|my) timer",
                 "[i need|give me] {seconds:duration} more",
             ],

@@ -29,6 +29,7 @@ impl Tool for TimerList {
             }),
             required: &[],
             phrases: &[
+                "how long [is] (left|remaining) [on (the|my) timer]",
                 "how much time is left [on (the|my) (timer|timers|clock)]",
                 "how much time (do i have|have i got|remains) [left] [on (the|my) timer]",
                 "how (long|much longer|much time) [is] [left] (on|for|until|till) (the|my) timer [is done|is up|ends|goes off]",

@@ -179,7 +179,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     clock: ClockWords {
         at: &["um", "gegen", "bis", "ab"],
-        at_last: &["um", "gegen", "bis", "ab"],
+        at_last: &["um", "gegen", "bis", "ab", "auf"],
         named: &[("mitternacht", 0)],
         hour: &["uhr"],
         minutes: &[("viertel", 15)],
