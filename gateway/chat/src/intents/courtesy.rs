@@ -39,11 +39,10 @@ pub(super) fn reply_to(utterance: &Utterance<'_>) -> Option<&'static str> {
     let view = utterance.view(utterance.words.len());
     let is_one_of = |phrases: &[&str]| phrases.iter().any(|phrase| view.phrase(0, phrase) == Some(view.end));
     let words = &utterance.language.courtesy;
-    match () {
-        () if is_one_of(words.thanks) => Some(reply::WELCOME),
-        () if is_one_of(words.greetings) => Some(reply::GREETING),
-        () => None,
+    if is_one_of(words.thanks) {
+        return Some(reply::WELCOME);
     }
+    is_one_of(words.greetings).then_some(reply::GREETING)
 }
 
 /// Every position where the command may end, the most likely first.
