@@ -70,7 +70,8 @@ impl Tool for TimerExtend {
             Choice::One(timer) => timer,
             Choice::Several(several) => return Ok(schedule::which_timer(context, &several)),
         };
-        let duration_ms = schedule::remaining_ms(context, &before).saturating_add(seconds.unsigned_abs() * 1_000);
+        let more_ms = seconds.unsigned_abs().saturating_mul(1_000);
+        let duration_ms = schedule::remaining_ms(context, &before).saturating_add(more_ms);
         if duration_ms > TIMER_SECONDS_MAX.unsigned_abs() * 1_000 {
             return Err(Refusal::arguments(
                 format!("A timer runs for at most {TIMER_SECONDS_MAX} seconds; use reminder.set."),

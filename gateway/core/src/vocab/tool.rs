@@ -93,9 +93,9 @@ pub struct RateLimit {
 /// slot bound to a property of the input schema. Types: `text` (free, kept verbatim, the default of string properties),
 /// `name` (free, used only for lookup: courtesy after it is not part of it), `number` (the default of number and
 /// integer properties), `duration` (whole seconds), `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local
-/// date and time, `YYYY-MM-DDTHH:MM`), `wake` (the same, where an hour alone is one of the morning), `expression` (arithmetic for the calculator), `app` (the name of an installed
-/// mini-app, by its sound), `choice` (the default of properties with an enum). `{property=value}` matches nothing and
-/// sets the property.
+/// date and time, `YYYY-MM-DDTHH:MM`), `wake` (the same, where an hour alone is one of the morning), `expression`
+/// (arithmetic for the calculator), `app` (the name of an installed mini-app, by its sound), `choice` (the default of
+/// properties with an enum). `{property=value}` matches nothing and sets the property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phrases {
     /// BCP 47 tag, for example `en`.
