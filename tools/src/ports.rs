@@ -60,6 +60,8 @@ pub trait Schedule: Send + Sync {
     async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
     /// Removes an entry; `None` if there was none.
     async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError>;
+    /// Gives a timer more time, in milliseconds; returns it as it is now, or `None` if there is none.
+    async fn extend(&self, user: &str, id: u64, more_ms: u64) -> Result<Option<ScheduleEntry>, PortError>;
 }
 
 /// A note of the wearer, as tools read it.

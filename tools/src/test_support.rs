@@ -185,6 +185,17 @@ impl Schedule for World {
         let at = entries.iter().position(|(owner, entry)| owner == user && entry.id == id);
         Ok(at.map(|at| entries.remove(at).1))
     }
+
+    async fn extend(&self, user: &str, id: u64, more_ms: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        self.check()?;
+        let mut entries = self.entries.lock().unwrap();
+        let found = entries.iter_mut().find(|(owner, entry)| owner == user && entry.id == id);
+        Ok(found.map(|(_, entry)| {
+            entry.due_wall_ms += i64::try_from(more_ms).unwrap();
+            entry.duration_ms = entry.duration_ms.map(|length| length + more_ms);
+            entry.clone()
+        }))
+    }
 }
 
 #[async_trait]

@@ -509,6 +509,10 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         }),
         (any::<u64>(), 0_u64..20)
             .prop_map(|(request, id)| UserInput::Schedule { request, change: ScheduleChange::Remove { id } }),
+        (any::<u64>(), 0_u64..20, any::<u64>()).prop_map(|(request, id, span)| {
+            let more_ms = if request % 2 == 0 { span } else { span % 100_000 };
+            UserInput::Schedule { request, change: ScheduleChange::Extend { id, more_ms } }
+        }),
         (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),

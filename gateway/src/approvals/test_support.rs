@@ -393,6 +393,10 @@ impl Schedule for Nothing {
     async fn remove(&self, _user: &str, _id: u64) -> Result<Option<ScheduleEntry>, PortError> {
         nothing()
     }
+
+    async fn extend(&self, _user: &str, _id: u64, _more_ms: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        nothing()
+    }
 }
 
 #[async_trait]

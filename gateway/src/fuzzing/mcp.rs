@@ -242,4 +242,8 @@ impl Schedule for NoUsers {
     async fn remove(&self, _user: &str, _id: u64) -> Result<Option<ScheduleEntry>, PortError> {
         none()
     }
+
+    async fn extend(&self, _user: &str, _id: u64, _more_ms: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        none()
+    }
 }

@@ -78,6 +78,10 @@ impl Schedule for UserSchedule {
     async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError> {
         self.change(user, ScheduleChange::Remove { id }).await
     }
+
+    async fn extend(&self, user: &str, id: u64, more_ms: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        self.change(user, ScheduleChange::Extend { id, more_ms }).await
+    }
 }
 
 /// Notes in the store.

@@ -24,6 +24,10 @@ impl Schedule for Nobody {
     async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
         Ok(None)
     }
+
+    async fn extend(&self, _: &str, _: u64, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        Ok(None)
+    }
 }
 
 #[async_trait]

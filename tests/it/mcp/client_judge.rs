@@ -239,6 +239,10 @@ impl Schedule for Nothing {
     async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
         none()
     }
+
+    async fn extend(&self, _: &str, _: u64, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        none()
+    }
 }
 
 #[async_trait]

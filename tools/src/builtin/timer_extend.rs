@@ -1,7 +1,7 @@
 //! `timer.extend`: gives a running timer more time.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Content, Due, OpenEntry, ScheduleKind, ToolResult};
+use gateway_core::vocab::{Content, OpenEntry, ScheduleKind, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -71,28 +71,26 @@ impl Tool for TimerExtend {
             Choice::Several(several) => return Ok(schedule::which_timer(context, &several)),
         };
         let more_ms = seconds.unsigned_abs().saturating_mul(1_000);
-        let duration_ms = schedule::remaining_ms(context, &before).saturating_add(more_ms);
-        if duration_ms > TIMER_SECONDS_MAX.unsigned_abs() * 1_000 {
+        let left_ms = schedule::remaining_ms(context, &before).saturating_add(more_ms);
+        if left_ms > TIMER_SECONDS_MAX.unsigned_abs() * 1_000 {
             return Err(Refusal::arguments(
                 format!("A timer runs for at most {TIMER_SECONDS_MAX} seconds; use reminder.set."),
                 "A timer can run for up to 24 hours. For more, ask me for a reminder.",
             ));
         }
-        schedule::check_room(context).await?;
-        // The longer one is stored before the other one goes: whatever fails in between, one of them rings.
-        let due = Due::In { duration_ms };
-        let entry = context.ports.schedule.add(&context.user, due, before.entry.kind.clone()).await?;
-        schedule::remove(context, &before).await?;
-        let open = OpenEntry { entry, left_ms: None };
+        let extended = context.ports.schedule.extend(&context.user, before.entry.id, more_ms).await?;
+        let Some(entry) = extended else {
+            return Ok(told("That timer is over.", "Timer", "Over", json!({"extended": []})));
+        };
+        let open = OpenEntry { entry, left_ms: Some(left_ms) };
         let title = match &open.entry.kind {
             ScheduleKind::Timer { name: Some(name) } => spoken::capitalised(&format!("{name} timer")),
             _ => "Timer".to_owned(),
         };
-        let left = spoken::duration(duration_ms.div_ceil(1_000));
+        let left = spoken::duration(left_ms.div_ceil(1_000));
         let data = json!({"extended": [schedule::describe(context, &open)]});
         let mut result = told(format!("{title}: {left} left."), &title, "", data);
-        let left_ms = u32::try_from(schedule::remaining_ms(context, &open)).unwrap_or(u32::MAX);
-        result.show = Some(Content::Countdown { title, left_ms });
+        result.show = Some(Content::Countdown { title, left_ms: u32::try_from(left_ms).unwrap_or(u32::MAX) });
         Ok(result)
     }
 }

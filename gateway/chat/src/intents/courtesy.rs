@@ -34,15 +34,17 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     out
 }
 
-/// The reply to an utterance that is nothing but thanks or a greeting.
+/// The reply to an utterance that is nothing but thanks, a greeting or a farewell.
 pub(super) fn reply_to(utterance: &Utterance<'_>) -> Option<&'static str> {
     let view = utterance.view(utterance.words.len());
     let is_one_of = |phrases: &[&str]| phrases.iter().any(|phrase| view.phrase(0, phrase) == Some(view.end));
-    let words = &utterance.language.courtesy;
-    if is_one_of(words.thanks) {
-        return Some(reply::WELCOME);
-    }
-    is_one_of(words.greetings).then_some(reply::GREETING)
+    let formulas = utterance.language.courtesy.formulas;
+    let replies = [
+        (formulas.thanks, reply::WELCOME),
+        (formulas.greetings, reply::GREETING),
+        (formulas.farewells, reply::FAREWELL),
+    ];
+    replies.into_iter().find_map(|(phrases, reply)| is_one_of(phrases).then_some(reply))
 }
 
 /// Every position where the command may end, the most likely first.
@@ -59,7 +61,7 @@ pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Ve
         end
     };
     let words = &utterance.language.courtesy;
-    let plain = [words.please, words.thanks].concat();
+    let plain = [words.please, words.formulas.thanks].concat();
     let polite = strip(end, &[&plain, words.endings].concat(), false);
     let all = [&plain, words.endings, words.loose_endings].concat();
     let mut out: Vec<Ending> = Vec::new();

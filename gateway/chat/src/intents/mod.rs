@@ -358,6 +358,35 @@ mod tests {
     }
 
     #[test]
+    fn a_greeting_a_farewell_and_thanks_are_answered_where_they_are_all() {
+        for (language, text, expected) in [
+            ("en", "Good morning.", Some(reply::GREETING)),
+            ("en", "Good night!", Some(reply::FAREWELL)),
+            ("en", "Thank you very much.", Some(reply::WELCOME)),
+            ("de", "Grüß Gott!", Some(reply::GREETING)),
+            ("de", "Tschüss.", Some(reply::FAREWELL)),
+            ("es", "¡Buenos días!", Some(reply::GREETING)),
+            ("es", "Hasta mañana.", Some(reply::FAREWELL)),
+            ("fr", "À demain !", Some(reply::FAREWELL)),
+            ("fr", "Merci beaucoup.", Some(reply::WELCOME)),
+            ("en", "Good morning in French.", None),
+            ("en", "Guten Morgen.", None),
+        ] {
+            let request = Request {
+                messages: vec![Message::text(Role::User, text)],
+                language: language.into(),
+                ..Request::default()
+            };
+            let said = match Engine::new().decide(&request) {
+                Decision::Say(text) => text,
+                other => panic!("{text}: {other:?}"),
+            };
+            let replies = [reply::GREETING, reply::FAREWELL, reply::WELCOME];
+            assert_eq!(replies.into_iter().find(|reply| *reply == said), expected, "{text}: {said}");
+        }
+    }
+
+    #[test]
     fn hours_ahead_are_counted_over_a_clock_change_and_days_keep_the_time_of_day() {
         let phrases = vec![Phrases { language: "en".into(), templates: vec!["call a taxi {at:when}".into()] }];
         let input_schema = json!({"type": "object", "properties": {"at": {"type": "string"}}});

@@ -6,8 +6,9 @@ use gateway_core::vocab::{Message, Part, Role, ToolResult};
 const DONE: &str = "Done.";
 /// Reply to thanks.
 pub(super) const WELCOME: &str = "You're welcome.";
-/// Reply to a greeting.
+/// Replies to a greeting and a farewell.
 pub(super) const GREETING: &str = "Hello. What can I do for you?";
+pub(super) const FAREWELL: &str = "Goodbye.";
 /// Reply to a wearer who does not answer a question.
 pub(super) const DECLINED: &str = "All right.";
 /// Hint that a language model would understand more than commands.

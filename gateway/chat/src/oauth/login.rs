@@ -1,4 +1,9 @@
 //! Credentials from the keyring: a key unchanged, a token renewed before it expires and once after a 401.
+//!
+//! A refresh token is often good for one use, so that a renewal that has begun runs to its end and is stored, even if the
+//! request for which it began is withdrawn meanwhile.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use gateway_core::vocab::FailureKind;
@@ -26,7 +31,10 @@ pub enum HeaderStyle {
 }
 
 /// Credentials of one login.
-pub struct Login {
+pub struct Login(Arc<Renewing>);
+
+/// Reads and renews an entry of the keyring.
+struct Renewing {
     name: String,
     keyring: Keyring,
     flow: Option<Flow>,
@@ -45,9 +53,28 @@ struct Unstored {
 impl Login {
     /// The keyring's entry of this name, read for each request: a login may be changed or forgotten while the gateway runs.
     pub fn new(name: impl Into<String>, keyring: Keyring, flow: Option<Flow>, style: HeaderStyle) -> Self {
-        Self { name: name.into(), keyring, flow, style, unstored: Mutex::new(None) }
+        Self(Arc::new(Renewing { name: name.into(), keyring, flow, style, unstored: Mutex::new(None) }))
+    }
+}
+
+#[async_trait]
+impl Credentials for Login {
+    async fn headers(&self) -> Result<Headers, NoCredentials> {
+        let renewing = self.0.clone();
+        let read = tokio::spawn(async move { renewing.headers().await }).await;
+        read.unwrap_or_else(|_| {
+            let message = "the login was not read".into();
+            Err(NoCredentials { kind: FailureKind::Transient, message })
+        })
     }
 
+    async fn handle_unauthorized(&self, sent: &Headers) -> bool {
+        let (renewing, sent) = (self.0.clone(), sent.clone());
+        tokio::spawn(async move { renewing.handle_unauthorized(&sent).await }).await.unwrap_or(false)
+    }
+}
+
+impl Renewing {
     fn headers_of(&self, entry: &Entry) -> Result<Headers, NoCredentials> {
         let (name, text) = match (entry, self.style) {
             (Entry::Token(token), _) => (AUTHORIZATION, format!("Bearer {}", token.access.secret())),
@@ -126,24 +153,7 @@ impl Login {
             }
         }
     }
-}
 
-async fn refreshed(flow: &Flow, refresh: &Key) -> Result<Token, OAuthError> {
-    let client = exchange::client()?;
-    let scope = flow.scopes.join(" ");
-    let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh.secret())];
-    if !scope.is_empty() {
-        fields.push(("scope", &scope));
-    }
-    Ok(exchange::token(&client, flow, &fields, Some(refresh)).await?)
-}
-
-fn same(one: &Token, other: &Token) -> bool {
-    one.access.secret() == other.access.secret()
-}
-
-#[async_trait]
-impl Credentials for Login {
     async fn headers(&self) -> Result<Headers, NoCredentials> {
         let mut unstored = self.unstored.lock().await;
         let entry = self.current(&mut unstored).await?;
@@ -172,4 +182,18 @@ impl Credentials for Login {
             Ok(Entry::Key(_)) | Err(_) => false,
         }
     }
+}
+
+async fn refreshed(flow: &Flow, refresh: &Key) -> Result<Token, OAuthError> {
+    let client = exchange::client()?;
+    let scope = flow.scopes.join(" ");
+    let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh.secret())];
+    if !scope.is_empty() {
+        fields.push(("scope", &scope));
+    }
+    Ok(exchange::token(&client, flow, &fields, Some(refresh)).await?)
+}
+
+fn same(one: &Token, other: &Token) -> bool {
+    one.access.secret() == other.access.secret()
 }

@@ -169,6 +169,13 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
         let more = sure_of_more || (breaks_off && !listens && !is_command);
         return if more { Completeness::Sentence } else { Completeness::Closed };
     }
+    if is_left_open(text) {
+        return Completeness::TrailsOff;
+    }
+    // "Good morning..." sounds as if more would come.
+    if commands::is_formula(text) {
+        return Completeness::Sentence;
+    }
     let understood = matches!(evidence.matched, Some(CommandMatch::Exact | CommandMatch::FreeText));
     // What is understood is whole, whatever its form, and an answer, or more of a request, may be no more than a time or a fragment.
     let may_begin = !understood && !evidence.asked && !evidence.follows;
@@ -176,7 +183,7 @@ fn completeness(text: &str, evidence: Evidence<'_>) -> Completeness {
     let lacks_end = (!evidence.foreign && trails_off(text)) || (may_begin && (begins || breaks_off));
     // A word alone is often misheard: "two" is written as "to".
     let is_single = text.split_whitespace().nth(1).is_none();
-    if is_left_open(text) || (lacks_end && !is_single) {
+    if lacks_end && !is_single {
         return Completeness::TrailsOff;
     }
     let lacks = evidence.matched == Some(CommandMatch::Incomplete) || (lacks_end && may_begin);
@@ -317,6 +324,7 @@ mod tests {
             ("Where is that?", Some(CommandMatch::Exact), false, unsure, 450),
             ("What time is it?", Some(CommandMatch::Closed), false, unsure, 200),
             ("Two.", None, false, unsure, 450),
+            ("Thank you.", None, false, breaks_off, 450),
         ] {
             let evidence = Evidence { matched, asked, confidence, doubtful_below: 0.55, ..of(text) };
             assert_eq!(judged(evidence), expected, "{text} {matched:?} {asked} {confidence:?}");
@@ -327,6 +335,12 @@ mod tests {
             ("We saw them yesterday...", None, false, true, 450),
             ("In the blue one...", None, true, false, 600),
             ("Paris...", None, false, false, 1_600),
+            ("Good morning...", None, false, false, 450),
+            ("Guten Morgen...", None, false, false, 450),
+            ("Good morning, and...", None, false, false, 2_000),
+            ("Good morning,", None, false, false, 2_000),
+            ("Hello...", None, false, false, 450),
+            ("Muchas gracias...", None, false, false, 450),
             ("Set a timer for ten minutes...", Some(CommandMatch::Exact), false, false, 600),
             ("Brightness forty percent...", Some(CommandMatch::Closed), false, false, 450),
             ("Yes...", None, true, false, 450),

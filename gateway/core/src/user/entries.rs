@@ -64,6 +64,14 @@ impl User {
         self.persist(Record::EntryRemoved { id });
     }
 
+    pub(super) fn schedule_extend(&mut self, request: u64, id: u64, more_ms: u64) {
+        let ticket = self.last_ticket.saturating_add(1);
+        match self.schedule.extend(self.now, id, more_ms, (request, ticket)) {
+            Some(entry) => drop(self.persist(Record::Entry(entry))),
+            None => self.out.push_back(UserOutput::Unscheduled { request, entry: None }),
+        }
+    }
+
     /// The entry whose operation has this ticket.
     fn waiting(&mut self, ticket: u64) -> Option<u64> {
         self.schedule
@@ -79,6 +87,15 @@ impl User {
 
     pub(super) fn persisted(&mut self, ticket: u64) {
         self.unkept.stored(ticket);
+        if let Some(extension) = self.schedule.take_extension(ticket) {
+            // It may have been removed since.
+            let extended = self.schedule.get(extension.id).map(|item| item.entry.clone());
+            self.out.push_back(match extended {
+                Some(entry) => UserOutput::Scheduled { request: extension.request, entry },
+                None => UserOutput::Unscheduled { request: extension.request, entry: None },
+            });
+            return;
+        }
         let Some(id) = self.waiting(ticket) else {
             return;
         };
@@ -108,6 +125,11 @@ impl User {
         {
             self.unkept.told(now.mono_us);
             self.out.push_back(UserOutput::MessagesNotKept { device });
+        }
+        if let Some(extension) = self.schedule.take_extension(ticket) {
+            self.schedule.take_back(now, &extension);
+            self.out.push_back(UserOutput::ScheduleFailed { request: extension.request, reason });
+            return;
         }
         let Some(id) = self.waiting(ticket) else {
             return;

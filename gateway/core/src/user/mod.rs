@@ -199,6 +199,9 @@ impl Machine for User {
                 self.schedule_add(request, due, kind);
             }
             UserInput::Schedule { request, change: ScheduleChange::Remove { id } } => self.schedule_remove(request, id),
+            UserInput::Schedule { request, change: ScheduleChange::Extend { id, more_ms } } => {
+                self.schedule_extend(request, id, more_ms);
+            }
             UserInput::Persisted { ticket } => self.persisted(ticket),
             UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
             UserInput::Announced { device, id, heard } => self.announced(&device, id, heard),

@@ -69,9 +69,19 @@ impl Ringing {
     }
 }
 
+/// An extension of a timer, which counts already and is not stored yet.
+#[derive(Debug)]
+pub(super) struct Extension {
+    pub(super) request: u64,
+    pub(super) ticket: u64,
+    pub(super) id: u64,
+    more_ms: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) items: Vec<Item>,
+    extensions: Vec<Extension>,
     /// Wall minus monotonic time, in milliseconds, at the last check.
     shift_ms: Option<i64>,
 }
@@ -131,11 +141,12 @@ impl Schedule {
 
     /// Whether all entries are as the store has them, and no device is telling one.
     pub(super) fn is_stored(&self) -> bool {
-        self.items.iter().all(|item| match &item.state {
+        let is_stored = |item: &Item| match &item.state {
             State::Armed => true,
             State::Ringing(ringing) => ringing.offered.is_none(),
             State::Adding { .. } | State::Removing { .. } | State::Heard { .. } => false,
-        })
+        };
+        self.extensions.is_empty() && self.items.iter().all(is_stored)
     }
 
     /// Timers that count down, without those that are being stored, announced or removed.
@@ -146,6 +157,39 @@ impl Schedule {
             ScheduleKind::Reminder { .. } | ScheduleKind::Answer { .. } => None,
         };
         armed.filter_map(running).collect()
+    }
+
+    /// Extends a timer that counts down or rings. It stays what it is for everybody else meanwhile, so that it can be
+    /// removed. `None`: there is no such timer.
+    pub(super) fn extend(
+        &mut self,
+        now: Timestamp,
+        id: u64,
+        more_ms: u64,
+        (request, ticket): (u64, u64),
+    ) -> Option<ScheduleEntry> {
+        let item = self.get(id).filter(|item| matches!(item.state, State::Armed | State::Ringing(_)))?;
+        let left_us = item.deadline_us?.saturating_sub(now.mono_us);
+        item.lasts(now, (left_us / 1_000).saturating_add(more_ms));
+        item.entry.duration_ms = item.entry.duration_ms.map(|length| length.saturating_add(more_ms));
+        item.state = State::Armed;
+        let entry = item.entry.clone();
+        self.extensions.push(Extension { request, ticket, id, more_ms });
+        Some(entry)
+    }
+
+    /// The extension that has this ticket, which is decided now.
+    pub(super) fn take_extension(&mut self, ticket: u64) -> Option<Extension> {
+        let index = self.extensions.iter().position(|extension| extension.ticket == ticket)?;
+        Some(self.extensions.remove(index))
+    }
+
+    /// Takes an extension back that was not stored: what it has added ends sooner again.
+    pub(super) fn take_back(&mut self, now: Timestamp, extension: &Extension) {
+        let Some(item) = self.get(extension.id) else { return };
+        let left_us = item.deadline_us.unwrap_or(0).saturating_sub(now.mono_us);
+        item.lasts(now, (left_us / 1_000).saturating_sub(extension.more_ms));
+        item.entry.duration_ms = item.entry.duration_ms.map(|length| length.saturating_sub(extension.more_ms));
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {
@@ -217,6 +261,12 @@ impl Schedule {
 }
 
 impl Item {
+    /// Makes a timer end after this time.
+    fn lasts(&mut self, now: Timestamp, left_ms: u64) {
+        self.deadline_us = Some(after(now, left_ms));
+        self.entry.due_wall_ms = now.wall_ms.saturating_add(i64::try_from(left_ms).unwrap_or(i64::MAX));
+    }
+
     /// How late it is, in milliseconds; `None`: not due.
     fn late_ms(&self, now: Timestamp) -> Option<u64> {
         let by_wall_ms = now.wall_ms.saturating_sub(self.entry.due_wall_ms);

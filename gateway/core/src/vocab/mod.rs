@@ -7,6 +7,7 @@ mod approval;
 mod context_view;
 mod device;
 mod display;
+pub mod formulas;
 mod link;
 mod message;
 mod microphone;

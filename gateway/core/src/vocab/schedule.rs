@@ -89,4 +89,6 @@ pub enum ScheduleChange {
     Add { due: Due, kind: ScheduleKind },
     /// Remove the entry with this id.
     Remove { id: u64 },
+    /// Give the timer with this id so many more milliseconds: behind what is left of it, or from now on if it rings.
+    Extend { id: u64, more_ms: u64 },
 }

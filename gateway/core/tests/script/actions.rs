@@ -173,7 +173,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.store_ms = if words.has("hangs") { None } else { Some(words.number_after("takes")?.unwrap_or(5)) };
             Ok(())
         }
-        "timer" | "reminder" | "remove" => schedule(world, &words),
+        "timer" | "reminder" | "remove" | "extend" => schedule(world, &words),
         "forget" => {
             world.user_input(UserInput::ClearHistory);
             Ok(())
@@ -487,6 +487,7 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
             ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder { text } }
         }
+        "extend" => ScheduleChange::Extend { id: words.get(1).parse().map_err(|_| "which entry?")?, more_ms: span },
         _ => ScheduleChange::Remove { id: words.get(1).parse().map_err(|_| "which entry?")? },
     };
     world.user_input(UserInput::Schedule { request, change });

@@ -63,17 +63,19 @@ async fn a_timer_is_extended_by_its_name_or_alone() {
     assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 14 minutes left.");
     fixture.say("timer.set", json!({"seconds": 60, "name": "pasta"})).await;
     let which = fixture.say("timer.extend", json!({"seconds": 60})).await;
-    assert_eq!(which, "Which one: the pasta timer or the 14 minute timer?");
+    assert_eq!(which, "Which one: the pasta timer or the 15 minute timer?");
     let pasta = fixture.say("timer.extend", json!({"seconds": 90, "name": "pasta"})).await;
     assert_eq!(pasta, "Pasta timer: 2 minutes and 30 seconds left.");
     let egg = fixture.say("timer.extend", json!({"seconds": 90, "name": "egg"})).await;
-    assert_eq!(egg, "I don't find the egg timer. You have the pasta timer and the 14 minute timer.");
+    assert_eq!(egg, "I don't find the egg timer. You have the pasta timer and the 15 minute timer.");
     assert_eq!(fixture.timers(), 2);
     for seconds in [86_400, i64::MAX] {
         let (code, say) = fixture.fail("timer.extend", json!({"seconds": seconds, "name": "pasta"})).await;
         assert_eq!((code, fixture.timers()), (ErrorCode::InvalidArguments, 2), "{seconds}");
         assert!(say.contains("24 hours"), "{say}");
     }
+    // Its length is what it was set with and what was added.
+    assert_eq!(fixture.say("timer.cancel", json!({"seconds": 900})).await, "Timer cancelled.");
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use gateway_core::vocab::formulas;
+
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
     NumberWords, RepetitionWords, Samples, SumWords,
@@ -152,8 +154,7 @@ pub(super) static LANGUAGE: Language = Language {
             "do an",
         ],
         please: &["please"],
-        thanks: &["thanks", "thank you", "many thanks", "thanks a lot", "thank you so much", "thank you very much"],
-        greetings: &["hello", "hi", "hello there", "hi there", "good morning", "good afternoon", "good evening"],
+        formulas: &formulas::ENGLISH,
         endings: &["would you", "will you", "if you can", "if you could", "for me please"],
         loose_endings: &["now", "right now", "for me", "then", "okay", "again", "today", "i guess", "i think"],
     },

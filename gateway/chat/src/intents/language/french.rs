@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use gateway_core::vocab::formulas;
+
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
     NumberWords, RepetitionWords, Samples, SumWords,
@@ -116,8 +118,7 @@ pub(super) static LANGUAGE: Language = Language {
             "je veux que tu",
         ],
         please: &["s il te plait", "s il vous plait"],
-        thanks: &["merci", "merci beaucoup"],
-        greetings: &["bonjour", "bonsoir", "salut", "coucou"],
+        formulas: &formulas::FRENCH,
         endings: &["si tu peux", "si possible"],
         loose_endings: &["maintenant", "tout de suite", "pour moi", "alors", "encore", "aujourd hui"],
     },

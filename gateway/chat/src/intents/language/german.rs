@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use gateway_core::vocab::formulas;
+
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
     NumberWords, RepetitionWords, Samples, SumWords,
@@ -116,8 +118,7 @@ pub(super) static LANGUAGE: Language = Language {
             "sei so nett und",
         ],
         please: &["bitte", "bitte schon"],
-        thanks: &["danke", "vielen dank", "danke schon"],
-        greetings: &["hallo", "hi", "guten morgen", "guten tag", "guten abend", "servus", "gruss gott"],
+        formulas: &formulas::GERMAN,
         endings: &["wenn du kannst", "wenn es geht", "ja"],
         loose_endings: &["jetzt", "fur mich", "dann", "okay", "wieder", "heute", "mal", "gerade", "noch"],
     },

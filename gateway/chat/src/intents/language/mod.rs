@@ -10,6 +10,8 @@ mod spanish;
 
 use std::sync::LazyLock;
 
+use gateway_core::vocab::formulas::Formulas;
+
 /// All that the engine knows of one language, in static tables.
 pub(super) struct Language {
     /// ISO 639-1 code.
@@ -89,11 +91,10 @@ pub(super) struct Kinds {
 pub(super) struct Courtesy {
     /// Before it.
     pub openings: &'static [&'static str],
-    /// Behind it, and thanks behind it.
+    /// Behind it.
     pub please: &'static [&'static str],
-    pub thanks: &'static [&'static str],
-    /// Greetings that are all of an utterance.
-    pub greetings: &'static [&'static str],
+    /// What is all of an utterance; thanks are said behind a command, too.
+    pub formulas: &'static Formulas,
     /// Further words behind it.
     pub endings: &'static [&'static str],
     /// The same, unless a template contains them.

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use gateway_core::vocab::formulas;
+
 use super::{
     AnswerWords, ClockWords, Courtesy, Cut, DateWords, DayPart, DayScope, Half, Kinds, Language, LengthWords,
     NumberWords, RepetitionWords, Samples, SumWords,
@@ -104,8 +106,7 @@ pub(super) static LANGUAGE: Language = Language {
             "hazme el favor de",
         ],
         please: &["por favor", "porfa"],
-        thanks: &["gracias", "muchas gracias"],
-        greetings: &["hola", "buenas", "buenos dias", "buenas tardes", "buenas noches"],
+        formulas: &formulas::SPANISH,
         endings: &["si puedes", "si eres tan amable"],
         loose_endings: &["ahora", "ahora mismo", "para mi", "entonces", "vale", "otra vez", "hoy", "ya"],
     },

@@ -389,7 +389,10 @@ impl<'a> Run<'a> {
             Captured::Text(start, end) => {
                 let words = utterance.words.get(*start..*end).unwrap_or(&[]);
                 let text = words::original(utterance.source, words);
-                Value::String(if self.is_purchase(*start, *end) { format!("buy{}", &text[2..]) } else { text })
+                let by = words.first().filter(|_| self.is_purchase(*start, *end));
+                // A sign may stand before the word.
+                let bought = by.and_then(|by| text.strip_prefix(utterance.source.get(by.start..by.end)?));
+                Value::String(bought.map(|rest| format!("buy{rest}")).unwrap_or(text))
             }
         }
     }

@@ -6,7 +6,7 @@ mod words;
 
 use alloc::string::String;
 
-use crate::vocab::accents::push_folded;
+use crate::vocab::{accents::push_folded, formulas};
 pub(crate) use translate::Translate;
 use words::Words;
 
@@ -116,6 +116,13 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     } else {
         None
     }
+}
+
+/// Whether `text` as a whole is a greeting, a farewell or thanks.
+pub(crate) fn is_formula(text: &str) -> bool {
+    let said = folded(text);
+    let mut lists = formulas::ALL.iter().flat_map(|of| [of.greetings, of.farewells, of.thanks]);
+    lists.any(|list| list.contains(&said.as_str()))
 }
 
 /// Whether `text` contains words other than fillers. Recognisers produce "you" from silence.
