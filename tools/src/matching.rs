@@ -28,6 +28,19 @@ pub fn same(text: &str, query: &str) -> bool {
     text.len() == query.len() && text.iter().zip(&query).all(|(a, b)| is_form(a, b))
 }
 
+/// Whether both are the same sentence, but for case and punctuation: other than [`same`], which picks an item by its name,
+/// every word counts, because "to" and "from" make two facts.
+pub fn same_sentence(one: &str, other: &str) -> bool {
+    let spoken = |text: &str| -> Vec<String> {
+        let words = text.split_whitespace().map(|word| word.trim_matches(PUNCTUATION).to_lowercase());
+        words.filter(|word| !word.is_empty()).collect()
+    };
+    spoken(one) == spoken(other)
+}
+
+/// Signs at the edges of words that are not spoken.
+const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', '…', '"', '\''];
+
 fn is_like(word: &str, wanted: &str) -> bool {
     // One or two letters would begin half of all words.
     let begins = wanted.chars().count() >= 3 && word.starts_with(wanted);
@@ -102,6 +115,20 @@ mod tests {
             ("the a", "the", true),
         ] {
             assert_eq!(matches(text, query), wanted, "{text} / {query}");
+        }
+    }
+
+    #[test]
+    fn facts_are_the_same_if_all_their_words_are() {
+        for (one, other, expected) in [
+            ("My car is on level three.", "my car is on level three", true),
+            ("Anna's birthday is in May", "anna's birthday is in may!", true),
+            ("The flight from Berlin is at nine.", "The flight to Berlin is at nine.", false),
+            ("Paul works with Anna", "Paul works for Anna", false),
+            ("The freezer is at -18", "The freezer is at 18", false),
+            ("I like egg", "I like eggs", false),
+        ] {
+            assert_eq!(same_sentence(one, other), expected, "{one} / {other}");
         }
     }
 

@@ -240,6 +240,8 @@ pub enum UserOutput {
     Timers { device: String, running: Vec<RunningTimer> },
     /// Tell the wearer through this device.
     Announce { device: String, announcement: Announcement },
+    /// Withdraw the announcement of the entry with this id from this device: the entry was removed or extended.
+    Withdraw { device: String, id: u64 },
     /// The store takes no messages any more: have the wearer told on this device.
     MessagesNotKept { device: String },
     /// Put the question to the wearer on this device; `None`: to an operator, since there is no device.

@@ -145,7 +145,10 @@ impl Session {
             let why = "the speaker has LC3 at 8 kHz and nothing else, which cannot be coded";
             tracing::warn!(device = self.id, why, "answers are shown, and not spoken");
         }
-        self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
+        // What is typed on the box is no device of the wearer: reminders and questions of others wait for glasses.
+        if self.link.is_glasses() {
+            self.tell_user(UserInput::DeviceJoined { device: self.id.clone() });
+        }
         self.welcome(false, restored.as_ref().map(|restored| restored.continued))?;
         self.presence.connected(true);
         self.input(Input::Connected { device: self.terms.info.clone(), resumed: false });

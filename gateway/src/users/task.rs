@@ -8,7 +8,7 @@ use std::{
 
 use gateway_core::{
     driver::Driver,
-    input::{Input, UserInput},
+    input::{AnnouncementId, Input, UserInput},
     output::{Record, UserOutput},
     user::{Quiescence, User},
     vocab::{Message, Timestamp, Unkept, Usage},
@@ -125,6 +125,9 @@ impl Shell for Task {
             }
             UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
+            UserOutput::Withdraw { device, id } => {
+                self.tell(&device, Input::Withdraw { id: AnnouncementId::Schedule(id) });
+            }
             UserOutput::MessagesNotKept { device } => self.tell(&device, Input::NotKept(Unkept::Messages)),
             UserOutput::Scheduled { request, entry } => self.schedule_changed(request, Ok(Some(entry))),
             UserOutput::Unscheduled { request, entry } => self.schedule_changed(request, Ok(entry)),

@@ -56,7 +56,7 @@ impl Tool for MemoryCreate {
         let text = arguments.text_required("text", FACT_CHARS_MAX, ASK)?;
         let memory = &context.ports.memory;
         let all = memory.facts.list(&context.user).await?;
-        let known = all.iter().find(|fact| matching::same(&fact.text, &text)).cloned();
+        let known = all.iter().find(|fact| matching::same_sentence(&fact.text, &text)).cloned();
         let is_new = known.is_none();
         let fact = match known {
             Some(known) => known,

@@ -61,16 +61,13 @@ impl Tool for NoteList {
         if found.is_empty() {
             return Ok(told("You have no notes.", "Notes", "None", data));
         }
-        let several = found.len() > SPOKEN_ITEMS_MAX;
-        let first = if found.len() == 1 && more {
-            "Your latest note:".to_owned()
-        } else if several {
-            let latest = spoken::number(SPOKEN_ITEMS_MAX as u64);
-            format!("Here are your {latest} latest notes.")
-        } else {
-            format!("You have {}.", spoken::count(found.len(), "note"))
-        };
+        let are_all = !more && found.len() <= SPOKEN_ITEMS_MAX;
         found.truncate(SPOKEN_ITEMS_MAX);
+        let first = match found.len() {
+            all if are_all => format!("You have {}.", spoken::count(all, "note")),
+            1 => "Your latest note:".to_owned(),
+            latest => format!("Here are your {} latest notes.", spoken::number(latest as u64)),
+        };
         let say = format!("{first} {}", notes::read_out(&found));
         Ok(told(say, "Notes", notes::lines(&found), data))
     }

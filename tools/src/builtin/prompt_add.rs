@@ -62,7 +62,7 @@ impl Tool for PromptAdd {
         };
         let instructions = &context.ports.memory.instructions;
         let all = instructions.list(&context.user).await?;
-        let kept = match all.iter().find(|kept| matching::same(&kept.text, &text)) {
+        let kept = match all.iter().find(|kept| matching::same_sentence(&kept.text, &text)) {
             Some(known) => known.clone(),
             None if all.len() >= INSTRUCTIONS_MAX => {
                 return Err(Refusal {

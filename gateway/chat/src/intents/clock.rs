@@ -239,11 +239,8 @@ fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     let mut out = Vec::new();
     let mut push = |(end, hour, minute, exact, strong): Dial, padded: bool| {
         let (Ok(hour), Ok(minute)) = (i8::try_from(hour), i8::try_from(minute)) else { return };
-        if let Some((after, afternoon)) = meridiem(view, end)
-            && (1..=12).contains(&hour)
-        {
-            let clock = Clock { hour: hour % 12 + if afternoon { 12 } else { 0 }, minute, exact: true, padded };
-            out.push((after, clock, true));
+        if let Some((after, hour)) = meridiem(view, end, hour) {
+            out.push((after, Clock { hour, minute, exact: true, padded }, true));
         }
         let clock = Clock { hour, minute, exact: exact || hour > 12 || hour == 0, padded };
         out.push((end, clock, strong));
@@ -251,6 +248,10 @@ fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     let words = &view.language().clock;
     let padded = view.text(at).starts_with('0');
     if let Some((end, hour)) = view.valued(at, words.named) {
+        // Where minutes are told behind the hour: "midi vingt".
+        let least = if words.behind.is_empty() { None } else { Some(10) };
+        let exact = |(end, hour, minute, ..): Dial| (end, hour, minute, true, true);
+        with_minutes(view, end, hour, least).into_iter().map(exact).for_each(|dial| push(dial, false));
         push((end, hour, 0, true, true), false);
     }
     if let Some(Kind::Clock(hour, minute)) = view.word(at).map(|word| word.kind) {
@@ -265,7 +266,7 @@ fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     out
 }
 
-/// Times told from another one: "ten past five", "halb acht", "fünf vor halb acht".
+/// Times told from another one: "ten past five", "five to noon", "halb acht", "fünf vor halb acht".
 fn relative(view: View<'_>, at: usize) -> Vec<Dial> {
     let words = &view.language().clock;
     let not_full = |at: usize| {
@@ -287,16 +288,29 @@ fn relative(view: View<'_>, at: usize) -> Vec<Dial> {
         };
         let from = not_full(end + 1).or_else(|| full(end + 1));
         out.extend(from.map(|(end, hour)| dial((end, hour + sign * minutes))));
+        out.extend(view.valued(end + 1, words.named).map(|(end, hour)| {
+            let minutes = (hour * 60 + sign * minutes).rem_euclid(24 * 60);
+            (end, minutes / 60, minutes % 60, true, true)
+        }));
     }
     out
 }
 
 /// Times that begin with an hour, which ends at `end`.
 fn of_hour(view: View<'_>, end: usize, hour: i64) -> Vec<Dial> {
+    let told = view.any_phrase(end, view.language().clock.hour);
+    let behind = told.unwrap_or(end);
+    let least = if told.is_some() { 1 } else { 10 };
+    let mut out = with_minutes(view, behind, hour, Some(least));
+    out.push((behind, hour, 0, false, told.is_some()));
+    out
+}
+
+/// Times with the minutes behind the hour, which ends at `behind`. A bare number of them is at least `least`; `None`: it
+/// is none.
+fn with_minutes(view: View<'_>, behind: usize, hour: i64, least: Option<i64>) -> Vec<Dial> {
     let words = &view.language().clock;
     let mut out = Vec::new();
-    let told = view.any_phrase(end, words.hour);
-    let behind = told.unwrap_or(end);
     let moved = |more: i64| {
         let minutes = (hour * 60 + more).rem_euclid(24 * 60);
         // An hour to which minutes are missing stays an hour of a dial.
@@ -315,11 +329,9 @@ fn of_hour(view: View<'_>, end: usize, hour: i64) -> Vec<Dial> {
             out.push((end, hour, minute, false, true));
         }
     }
-    let least = if told.is_some() { 1 } else { 10 };
-    if let Some((end, minute)) = view.integer(behind, least..=59) {
+    if let Some((end, minute)) = least.and_then(|least| view.integer(behind, least..=59)) {
         out.push((end, hour, minute, false, true));
     }
-    out.push((behind, hour, 0, false, told.is_some()));
     out
 }
 
@@ -332,11 +344,16 @@ fn minutes(view: View<'_>, at: usize) -> Option<(usize, i64)> {
     Some((end + usize::from(words.minute.contains(&view.text(end))), minutes))
 }
 
-/// One past "am" or "pm", and whether it is the afternoon.
-fn meridiem(view: View<'_>, at: usize) -> Option<(usize, bool)> {
+/// One past "am" or "pm" behind an hour from one to twelve, and the hour of the day.
+fn meridiem(view: View<'_>, at: usize, hour: i8) -> Option<(usize, i8)> {
     let words = &view.language().clock;
-    let morning = view.any_phrase(at, words.am).map(|end| (end, false));
-    morning.or_else(|| view.any_phrase(at, words.pm).map(|end| (end, true)))
+    if !(1..=12).contains(&hour) {
+        return None;
+    }
+    if let Some((end, twelve)) = view.valued(at, words.am) {
+        return Some((end, if hour == 12 { i8::try_from(twelve).ok()? } else { hour }));
+    }
+    view.any_phrase(at, words.pm).map(|end| (end, hour % 12 + 12))
 }
 
 #[cfg(test)]

@@ -115,6 +115,37 @@ fn an_hour_at_which_somebody_gets_up_is_one_of_the_morning() {
 }
 
 #[test]
+fn minutes_are_told_from_noon_and_midnight_too() {
+    for (tag, source, expected) in [
+        ("en", "at five to noon", "2026-05-14T11:55"),
+        ("en", "at ten to midnight", "2026-05-13T23:50"),
+        ("en", "at half past midnight", "2026-05-14T00:30"),
+        ("en", "at quarter past noon tomorrow", "2026-05-14T12:15"),
+        ("en", "tonight at ten past midnight", "2026-05-14T00:10"),
+        ("de", "um zehn vor Mitternacht", "2026-05-13T23:50"),
+        ("de", "um Viertel nach Mitternacht", "2026-05-14T00:15"),
+        ("es", "al mediodía y cuarto", "2026-05-14T12:15"),
+        ("es", "a medianoche menos diez", "2026-05-13T23:50"),
+        ("es", "a las doce de la mañana", "2026-05-14T12:00"),
+        ("es", "a las doce y media de la mañana", "2026-05-14T12:30"),
+        ("es", "a las doce de la madrugada", "2026-05-14T00:00"),
+        ("es", "a las doce de la noche", "2026-05-14T00:00"),
+        ("es", "a las siete de la mañana", "2026-05-14T07:00"),
+        ("fr", "à midi et demi", "2026-05-14T12:30"),
+        ("fr", "à midi et quart", "2026-05-14T12:15"),
+        ("fr", "à midi moins dix", "2026-05-14T11:50"),
+        ("fr", "à midi vingt", "2026-05-14T12:20"),
+        ("fr", "à minuit et demi", "2026-05-14T00:30"),
+        ("fr", "à minuit moins le quart", "2026-05-13T23:45"),
+    ] {
+        let utterance = Utterance::new(source, at(14, 30), Language::of(tag));
+        let found = read_when(utterance.view(usize::MAX), 0).into_iter();
+        let whole = found.clone().find(|(end, _)| *end == utterance.words.len()).map(|(_, when)| when);
+        assert_eq!(whole.as_deref(), Some(expected), "{source}: {:?}", found.collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn this_weekday_is_today_until_its_time_has_passed() {
     for (tag, source, expected) in [
         ("en", "this wednesday at five", "2026-05-13T17:00"),

@@ -3,7 +3,7 @@
 use super::utterance::View;
 
 /// Seconds of a day without a clock change.
-const DAY_S: f64 = 86_400.0;
+pub(super) const DAY_S: f64 = 86_400.0;
 
 /// A length of time as it was said: "two days" end at the same time of day, "48 hours" may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

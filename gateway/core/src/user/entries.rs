@@ -6,7 +6,11 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{User, schedule::State, wording};
+use super::{
+    User,
+    schedule::{Ringing, State},
+    wording,
+};
 use crate::{
     output::{Record, UserOutput},
     vocab::{Due, ScheduleKind},
@@ -90,6 +94,7 @@ impl User {
         if let Some(extension) = self.schedule.take_extension(ticket) {
             // It may have been removed since.
             let extended = self.schedule.get(extension.id).map(|item| item.entry.clone());
+            self.withdraw(extension.offered(), extension.id);
             self.out.push_back(match extended {
                 Some(entry) => UserOutput::Scheduled { request: extension.request, entry },
                 None => UserOutput::Unscheduled { request: extension.request, entry: None },
@@ -102,13 +107,16 @@ impl User {
         let Some(item) = self.schedule.get(id) else {
             return;
         };
-        match item.state {
+        match &item.state {
             State::Adding { request, .. } => {
+                let request = *request;
                 item.state = State::Armed;
                 let entry = item.entry.clone();
                 self.out.extend(request.map(|request| UserOutput::Scheduled { request, entry }));
             }
-            State::Removing { request, .. } => {
+            State::Removing { request, ringing, .. } => {
+                let (request, offered) = (*request, ringing.as_ref().and_then(Ringing::offered_to).map(String::from));
+                self.withdraw(offered.as_deref(), id);
                 let entry = self.schedule.remove(id);
                 self.out.push_back(UserOutput::Unscheduled { request, entry });
             }
@@ -127,8 +135,9 @@ impl User {
             self.out.push_back(UserOutput::MessagesNotKept { device });
         }
         if let Some(extension) = self.schedule.take_extension(ticket) {
-            self.schedule.take_back(now, &extension);
-            self.out.push_back(UserOutput::ScheduleFailed { request: extension.request, reason });
+            let request = extension.request;
+            self.schedule.take_back(now, extension);
+            self.out.push_back(UserOutput::ScheduleFailed { request, reason });
             return;
         }
         let Some(id) = self.waiting(ticket) else {
@@ -157,6 +166,12 @@ impl User {
             }
         };
         self.out.extend(request.map(|request| UserOutput::ScheduleFailed { request, reason }));
+    }
+
+    /// Takes the announcement back from the device that was given it: it may wait there until somebody has spoken.
+    fn withdraw(&mut self, device: Option<&str>, id: u64) {
+        let withdrawn = device.map(|device| UserOutput::Withdraw { device: device.to_string(), id });
+        self.out.extend(withdrawn);
     }
 
     pub(super) fn announced(&mut self, device: &str, id: u64, heard: bool) {

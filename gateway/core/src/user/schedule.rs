@@ -4,6 +4,7 @@
 //! are announced at once, with their lateness.
 
 use alloc::{string::String, vec::Vec};
+use core::mem;
 
 use crate::{
     input::RunningTimer,
@@ -63,6 +64,11 @@ pub(super) struct Ringing {
 }
 
 impl Ringing {
+    /// The device that is announcing it.
+    pub(super) fn offered_to(&self) -> Option<&str> {
+        self.offered.as_ref().map(|(device, _)| device.as_str())
+    }
+
     /// How late it is now, in milliseconds.
     pub(super) fn late_ms(&self, now: Timestamp) -> u64 {
         self.late_ms.saturating_add(now.mono_us.saturating_sub(self.since_us) / 1_000)
@@ -76,6 +82,15 @@ pub(super) struct Extension {
     pub(super) ticket: u64,
     pub(super) id: u64,
     more_ms: u64,
+    /// Its state before, if it rang.
+    rang: Option<Ringing>,
+}
+
+impl Extension {
+    /// The device that was telling that the timer is over.
+    pub(super) fn offered(&self) -> Option<&str> {
+        self.rang.as_ref()?.offered_to()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -172,9 +187,12 @@ impl Schedule {
         let left_us = item.deadline_us?.saturating_sub(now.mono_us);
         item.lasts(now, (left_us / 1_000).saturating_add(more_ms));
         item.entry.duration_ms = item.entry.duration_ms.map(|length| length.saturating_add(more_ms));
-        item.state = State::Armed;
+        let rang = match mem::replace(&mut item.state, State::Armed) {
+            State::Ringing(ringing) => Some(ringing),
+            _ => None,
+        };
         let entry = item.entry.clone();
-        self.extensions.push(Extension { request, ticket, id, more_ms });
+        self.extensions.push(Extension { request, ticket, id, more_ms, rang });
         Some(entry)
     }
 
@@ -184,12 +202,15 @@ impl Schedule {
         Some(self.extensions.remove(index))
     }
 
-    /// Takes an extension back that was not stored: what it has added ends sooner again.
-    pub(super) fn take_back(&mut self, now: Timestamp, extension: &Extension) {
+    /// Takes an extension back that was not stored: the timer ends sooner again, or rings as before.
+    pub(super) fn take_back(&mut self, now: Timestamp, extension: Extension) {
         let Some(item) = self.get(extension.id) else { return };
         let left_us = item.deadline_us.unwrap_or(0).saturating_sub(now.mono_us);
         item.lasts(now, (left_us / 1_000).saturating_sub(extension.more_ms));
         item.entry.duration_ms = item.entry.duration_ms.map(|length| length.saturating_sub(extension.more_ms));
+        if let (State::Armed, Some(ringing)) = (&item.state, extension.rang) {
+            item.state = State::Ringing(ringing);
+        }
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {

@@ -140,6 +140,7 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
             };
             format!("announce {device} {} \"{say}\"", announcement_id(*id))
         }
+        UserOutput::Withdraw { device, id } => format!("withdraw {device} {id}"),
         UserOutput::MessagesNotKept { device } => format!("not-kept {device}"),
         UserOutput::Ask { device, approval } => {
             format!("ask-on {} {}", device.as_deref().unwrap_or("nobody"), approval.id)

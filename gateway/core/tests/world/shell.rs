@@ -318,6 +318,10 @@ impl World {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
             }
+            UserOutput::Withdraw { device, id } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::Withdraw { id: AnnouncementId::Schedule(id) }));
+            }
             UserOutput::MessagesNotKept { device } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::NotKept(Unkept::Messages)));

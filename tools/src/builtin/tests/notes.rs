@@ -88,6 +88,7 @@ async fn ten_thousand_notes_give_short_answers() {
     }
     for (name, arguments, begin) in [
         ("note.list", json!({}), "Here are your five latest notes. Milk 9999"),
+        ("note.list", json!({"count": 3}), "Here are your three latest notes. Milk 9999"),
         ("note.search", json!({"query": "milk"}), "I found more than 20 notes about milk. The newest: Milk 9999"),
         ("note.delete", json!({"query": "milk"}), "Which note: milk 9999"),
     ] {

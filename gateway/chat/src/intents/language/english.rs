@@ -255,7 +255,7 @@ pub(super) static LANGUAGE: Language = Language {
         behind: &[],
         less: &[],
         more: &[],
-        am: &["am", "a m"],
+        am: &[("am", 0), ("a m", 0)],
         pm: &["pm", "p m"],
         parts: &[
             part("tonight", Half::Night(4), 20, DayScope::Today),

@@ -176,7 +176,7 @@ pub(super) static LANGUAGE: Language = Language {
         behind: &[("et demie", 30), ("et demi", 30), ("et quart", 15), ("moins le quart", -15), ("moins quart", -15)],
         less: &["moins"],
         more: &[],
-        am: &["du matin"],
+        am: &[("du matin", 0)],
         pm: &["de l apres midi", "du soir"],
         parts: &[
             part("ce soir", Half::Night(0), 20, DayScope::Today),

@@ -162,8 +162,9 @@ pub(super) struct ClockWords {
     pub less: &'static [&'static str],
     /// The same, to add.
     pub more: &'static [&'static str],
-    /// Morning and afternoon, directly behind a time.
-    pub am: &'static [&'static str],
+    /// Morning, directly behind a time, and the hour of the day that twelve is with it.
+    pub am: &'static [(&'static str, i64)],
+    /// The same of the afternoon.
     pub pm: &'static [&'static str],
     /// Parts of the day.
     pub parts: &'static [DayPart],

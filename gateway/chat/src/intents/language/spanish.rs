@@ -171,7 +171,7 @@ pub(super) static LANGUAGE: Language = Language {
         behind: &[("y media", 30), ("y cuarto", 15), ("menos cuarto", -15)],
         less: &["menos"],
         more: &["y"],
-        am: &["am", "a m", "de la manana", "de la madrugada"],
+        am: &[("am", 0), ("a m", 0), ("de la manana", 12), ("de la madrugada", 0)],
         pm: &["pm", "p m", "de la tarde"],
         parts: &[
             part("esta noche", Half::Night(5), 21, DayScope::Today),

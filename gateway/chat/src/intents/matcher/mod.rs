@@ -29,6 +29,8 @@ const REPAIRS_FREE_MAX: u8 = 1;
 const NAMED: f32 = 0.95;
 /// How much of that is lost if the name only sounds similar.
 const NAMED_ALIKE: f32 = 0.4;
+/// Cost of a length of days where a moment would do.
+const DAYS: f32 = 0.2;
 /// Most missing slots of a sentence: if more are missing it is easier to repeat it than to ask.
 const MISSING_MAX: usize = 3;
 
@@ -303,13 +305,14 @@ impl<'a> Run<'a> {
             SlotKind::Expression => view.numbers(view.end.saturating_sub(1)).next().is_some(),
             _ => true,
         };
-        let mut typed = |end: usize, value: Value| {
+        let mut read = |end: usize, value: Value, cost: f32| {
             if self.is_at_pause(end) && counts {
                 self.goes_on = true;
                 return;
             }
             let evidence = Evidence {
                 found: evidence.found + 1.0,
+                skipped: evidence.skipped + cost,
                 // "a quarter of an hour" is one length of time, not a name and an hour.
                 typed_words: evidence.typed_words + end.saturating_sub(at + 1),
                 typed_until: end,
@@ -320,6 +323,7 @@ impl<'a> Run<'a> {
             self.step(op + 1, end, evidence);
             self.captured.pop();
         };
+        let mut typed = |end, value| read(end, value, 0.0);
         match &slot.kind {
             SlotKind::Text { dictated } => self.text(op, slot, at, Evidence { dictated: *dictated, ..evidence }),
             SlotKind::Number { integer, minimum, maximum } => {
@@ -332,11 +336,13 @@ impl<'a> Run<'a> {
                 }
             }
             SlotKind::Duration { minimum, maximum } => {
-                let read = || each(duration::read(view, at));
-                for (end, seconds) in view.slot(SlotReader::Duration, at, read).iter() {
+                let lengths = || each(duration::read(view, at));
+                for (end, seconds) in view.slot(SlotReader::Duration, at, lengths).iter() {
                     let value = seconds.as_f64().unwrap_or(f64::NAN);
+                    // "In two days" is rather a moment: the same time of day, even if a clock change lies between.
+                    let cost = if value < duration::DAY_S { 0.0 } else { DAYS };
                     if (*minimum..=*maximum).contains(&value) {
-                        typed(*end, seconds.clone());
+                        read(*end, seconds.clone(), cost);
                     }
                 }
             }
