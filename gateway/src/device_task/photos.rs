@@ -9,7 +9,6 @@ use gateway_core::{
     limits::IMAGES_PER_TURN_MAX,
     vocab::{Attachment, ErrorCode, ToolResult, Turn, Unkept},
 };
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +48,6 @@ pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
     cancel: CancellationToken,
     turn: Option<Turn>,
-    keep: bool,
     pictures: Vec<Attachment>,
     /// Its photos that are being stored.
     kept: Vec<oneshot::Receiver<Result<(), String>>>,
@@ -58,15 +56,9 @@ pub(super) struct Called {
 }
 
 impl Called {
-    /// A call of this turn. With `"keep": false` in its arguments, its photos are looked at but not stored.
-    pub(super) fn new(
-        reply: oneshot::Sender<ToolResult>,
-        cancel: CancellationToken,
-        turn: Option<Turn>,
-        arguments: &Value,
-    ) -> Self {
-        let keep = arguments.get("keep") != Some(&Value::Bool(false));
-        Self { reply, cancel, turn, keep, pictures: Vec::new(), kept: Vec::new(), told: false }
+    /// A call of this turn.
+    pub(super) fn new(reply: oneshot::Sender<ToolResult>, cancel: CancellationToken, turn: Option<Turn>) -> Self {
+        Self { reply, cancel, turn, pictures: Vec::new(), kept: Vec::new(), told: false }
     }
 
     /// Whether the answer is still awaited.
@@ -85,12 +77,11 @@ impl Called {
         cancelled && !std::mem::replace(&mut self.told, cancelled)
     }
 
-    /// Adds a photo to this call's result. Returns whether it is to be stored for the wearer.
-    pub(super) fn push(&mut self, photo: &Photo) -> bool {
+    /// Adds a photo to this call's result.
+    pub(super) fn push(&mut self, photo: &Photo) {
         if self.pictures.len() < PER_CALL_MAX {
             self.pictures.push(Attachment::Image { mime: photo.mime.clone(), data: STANDARD.encode(&photo.bytes) });
         }
-        self.keep
     }
 
     /// A photo of this call is being stored.
@@ -248,7 +239,6 @@ impl Photos {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use tokio::sync::mpsc;
 
     use super::*;
@@ -340,7 +330,7 @@ mod tests {
     async fn a_call_is_answered_when_its_photos_are_stored() {
         let called = || {
             let (reply, answer) = oneshot::channel();
-            (Called::new(reply, CancellationToken::new(), None, &json!({})), answer)
+            (Called::new(reply, CancellationToken::new(), None), answer)
         };
         let stored = || oneshot::channel::<Result<(), String>>();
         let ((mut call, mut answer), (one, first), (other, second)) = (called(), stored(), stored());
@@ -386,24 +376,23 @@ mod tests {
     #[test]
     fn photos_of_a_call_are_in_its_result() {
         let photo = |bytes: &[u8]| Photo { call: Some(7), bytes: bytes.to_vec(), mime: "image/jpeg".into() };
-        let called = |arguments: Value| {
+        let called = || {
             let (reply, answer) = oneshot::channel();
-            (Called::new(reply, CancellationToken::new(), None, &arguments), answer)
+            (Called::new(reply, CancellationToken::new(), None), answer)
         };
-        let (mut call, mut answer) = called(json!({}));
+        let (mut call, mut answer) = called();
         assert!(call.is_wanted() && !call.take_cancelled());
         for _ in 0..PER_CALL_MAX {
-            assert!(call.push(&photo(b"abc")), "what the wearer takes is kept");
+            call.push(&photo(b"abc"));
         }
         call.push(&photo(b"one too many"));
         call.answer(ToolResult::said("Taken."));
         let result = answer.try_recv().unwrap();
         assert_eq!((result.content.as_str(), result.attachments.len()), ("Taken.", PER_CALL_MAX));
         assert_eq!(result.attachments[0], Attachment::Image { mime: "image/jpeg".into(), data: "YWJj".into() });
-        let (mut looks, answer) = called(json!({"keep": false}));
-        assert!(!looks.push(&photo(b"abc")));
+        let (mut call, answer) = called();
         drop(answer);
-        assert!(!looks.is_wanted());
-        assert_eq!((looks.take_cancelled(), looks.take_cancelled()), (true, false));
+        assert!(!call.is_wanted());
+        assert_eq!((call.take_cancelled(), call.take_cancelled()), (true, false));
     }
 }

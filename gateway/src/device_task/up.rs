@@ -337,11 +337,14 @@ impl Session {
     }
 
     fn photo(&mut self, photo: Photo) {
-        tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
+        let is_kept = photo.call.is_none_or(|call| self.calls.keeps_photos(call));
+        tracing::info!(device = self.id, bytes = photo.bytes.len(), is_kept, "photo received");
         let mut called = photo.call.and_then(|call| self.calls.open(call));
-        let wanted_by_call = called.as_mut().is_none_or(|called| called.push(&photo));
+        if let Some(called) = &mut called {
+            called.push(&photo);
+        }
         // No data of a user who is being erased is written.
-        let Some(lease) = self.user.lease.enter().filter(|_| wanted_by_call) else { return };
+        let Some(lease) = self.user.lease.enter().filter(|_| is_kept) else { return };
         let of_user = (lease, self.user.name.clone());
         let kept = self.services.gallery.keep(&self.id, of_user, (photo.mime, photo.bytes));
         match called {

@@ -218,13 +218,7 @@ async fn a_photo_goes_to_the_app_whose_call_it_belongs_to() {
     glasses.shake().await;
     let mut socket = stage.run().await;
     socket.send(json!({"type": "photo_request", "requestId": "photo_1", "saveToGallery": false})).await;
-    let call = loop {
-        let bytes = glasses.receive().await.expect("a call");
-        if let Ok(Decoded::Frame(Frame { message: Down::ToolCall(call), .. })) = decode_down(&bytes) {
-            assert_eq!(call.name, "camera.photo");
-            break call.call;
-        }
-    };
+    let call = called_camera(&mut glasses).await;
     for (photo, call, payload) in [(1, 0, b"of the button"), (2, call, b"for that call")] {
         let mime = "image/jpeg";
         let chunk = up::PhotoChunk { photo, call, index: 0, last: true, mime, payload };
@@ -236,16 +230,60 @@ async fn a_photo_goes_to_the_app_whose_call_it_belongs_to() {
     let contains = |wanted: &[u8]| upload.body.windows(wanted.len()).any(|part| part == wanted);
     assert!(contains(b"for that call") && !contains(b"of the button"), "{}", String::from_utf8_lossy(&upload.body));
     // The wearer's own one is in the gallery, and no other.
+    assert_eq!(gallery_with(&stage, b"of the button").await.len(), 1);
+}
+
+/// The call is over when its photo comes, and nobody waits for it any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_that_is_not_to_be_kept_is_not_stored_behind_its_call_either() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    let mut glasses = Peer::connect(&stage.world, "ws", "glasses").await;
+    glasses.capabilities.sensors = Sensors::CAMERA;
+    glasses.shake().await;
+    let mut socket = stage.run().await;
+    let mut calls = Vec::new();
+    for (request, keep) in [("photo_1", false), ("photo_2", true)] {
+        socket.send(json!({"type": "photo_request", "requestId": request, "saveToGallery": keep})).await;
+        let call = called_camera(&mut glasses).await;
+        let result = up::ToolResult { call, ok: true, content: "", data: "", error: "" };
+        glasses.control(Up::ToolResult(result)).await;
+        calls.push(call);
+    }
+    let unknown = calls[1] + 1_000;
+    let photos: [(u32, &[u8]); 4] =
+        [(calls[0], b"looked at"), (unknown, b"of no call"), (calls[1], b"kept"), (0, b"of the button")];
+    for (photo, (call, payload)) in (1..).zip(photos) {
+        let chunk = up::PhotoChunk { photo, call, index: 0, last: true, mime: "image/jpeg", payload };
+        glasses.control(Up::PhotoChunk(chunk)).await;
+    }
+    // They are stored in the order in which they come.
+    let mut stored = gallery_with(&stage, b"of the button").await;
+    stored.sort();
+    assert_eq!(stored, [&b"kept"[..], b"of the button"]);
+}
+
+/// The number of the next call of the glasses' camera.
+async fn called_camera(glasses: &mut Peer) -> u32 {
+    loop {
+        let bytes = glasses.receive().await.expect("a call");
+        if let Ok(Decoded::Frame(Frame { message: Down::ToolCall(call), .. })) = decode_down(&bytes) {
+            assert_eq!(call.name, "camera.photo");
+            return call.call;
+        }
+    }
+}
+
+/// The wearer's stored photos, once this one is among them.
+async fn gallery_with(stage: &Stage, photo: &[u8]) -> Vec<Vec<u8>> {
     let gallery = stage.world.data().join("photos").join(USER);
-    let files = loop {
+    loop {
         let files: Vec<_> = std::fs::read_dir(&gallery).into_iter().flatten().flatten().collect();
         let stored = files.iter().filter_map(|file| std::fs::read(file.path()).ok()).collect::<Vec<_>>();
-        if stored.iter().any(|bytes| bytes == b"of the button") {
-            break stored;
+        if stored.iter().any(|bytes| bytes == photo) {
+            return stored;
         }
         tokio::task::yield_now().await;
-    };
-    assert_eq!(files.len(), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
