@@ -78,6 +78,9 @@ pub const PHOTO_CHUNK_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of a whole photo: a 12 megapixel JPEG is about 4 MiB.
 pub const PHOTO_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Photos of a session whose pieces may come interleaved: of each the gateway keeps what has come.
+pub const PHOTOS_OPEN_MAX: usize = 2;
+
 /// Bytes of one firmware image: more flash than a device has for it.
 pub const IMAGE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 

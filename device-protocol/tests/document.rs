@@ -120,6 +120,7 @@ fn the_limits_are_the_constants() {
         ),
         format!("| JSON message | {} bytes |", thousands(limits::JSON_BYTES_MAX)),
         format!("| whole photo | {} MiB |", limits::PHOTO_BYTES_MAX >> 20),
+        format!("| photos in transfer at once | {} |", limits::PHOTOS_OPEN_MAX),
         format!("| firmware image | {} MiB |", limits::IMAGE_BYTES_MAX >> 20),
         format!(
             "| firmware beyond the last `firmware_progress` | {} bytes |",

@@ -17,8 +17,6 @@ use crate::{
     runtime::spawn,
 };
 
-/// Photos that may be in transfer at once.
-const OPEN_MAX: usize = 2;
 /// A photo whose next piece does not come for so long over a link that stands is dropped, in microseconds: it takes up to
 /// 8 MiB of memory.
 const PIECE_US_MAX: u64 = 30_000_000;
@@ -33,7 +31,7 @@ pub(super) struct Photo {
 }
 
 /// The tool call that requested a photo, by one of its pieces; `None`: the wearer pressed the button.
-pub(super) fn requested_by(chunk: &PhotoChunk<'_>) -> Option<u32> {
+fn requested_by(chunk: &PhotoChunk<'_>) -> Option<u32> {
     Some(chunk.call).filter(|call| *call != 0)
 }
 
@@ -43,6 +41,9 @@ const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
 /// Photos of one call that its answer waits for: more than a device may have stored in a minute.
 const KEPT_MAX: usize = 32;
 
+/// The answer of a call of whose photos one was dropped.
+const INCOMPLETE: &str = "The photo was lost: not all of it came from the glasses, or it was too large.";
+
 /// A call that the glasses have not answered yet.
 pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
@@ -51,6 +52,8 @@ pub(super) struct Called {
     pictures: Vec<Attachment>,
     /// Its photos that are being stored.
     kept: Vec<oneshot::Receiver<Result<(), String>>>,
+    /// One of its photos was dropped.
+    is_incomplete: bool,
     /// Whether the glasses were informed that it is no longer wanted.
     told: bool,
 }
@@ -58,7 +61,7 @@ pub(super) struct Called {
 impl Called {
     /// A call of this turn.
     pub(super) fn new(reply: oneshot::Sender<ToolResult>, cancel: CancellationToken, turn: Option<Turn>) -> Self {
-        Self { reply, cancel, turn, pictures: Vec::new(), kept: Vec::new(), told: false }
+        Self { reply, cancel, turn, pictures: Vec::new(), kept: Vec::new(), is_incomplete: false, told: false }
     }
 
     /// Whether the answer is still awaited.
@@ -91,10 +94,19 @@ impl Called {
         }
     }
 
+    /// A photo of this call was dropped: the glasses, which do not know that, answer as if it had come.
+    pub(super) fn lacks_photo(&mut self) {
+        self.is_incomplete = true;
+    }
+
     /// Completes the call with the glasses' answer, as soon as its photos are stored: the wearer is not told of a photo
-    /// that a power cut may take back. One that could not be stored is told in its place.
+    /// that a power cut may take back. One that was dropped or could not be stored is told in its place.
     pub(super) fn answer(self, result: ToolResult) {
-        let Self { reply, pictures, kept, .. } = self;
+        let Self { reply, pictures, kept, is_incomplete, .. } = self;
+        if is_incomplete && result.error.is_none() {
+            drop(reply.send(ToolResult::failed(ErrorCode::ExecutionError, INCOMPLETE, false)));
+            return;
+        }
         let result = ToolResult { attachments: pictures, ..result };
         if kept.is_empty() {
             drop(reply.send(result));
@@ -132,8 +144,8 @@ pub(super) fn tell_if_lost(kept: oneshot::Receiver<Result<(), String>>, mailbox:
 #[derive(Default)]
 pub(super) struct Photos {
     halves: BTreeMap<u32, Half>,
-    /// How many photos of the button were dropped of which no error told.
-    lost: usize,
+    /// As [`Photo::call`] of each photo that was dropped and not told yet.
+    lost: Vec<Option<u32>>,
     /// The link is lost: the next pieces come when the session goes on.
     is_waiting: bool,
 }
@@ -148,13 +160,6 @@ struct Half {
     at_us: u64,
 }
 
-impl Half {
-    /// 1: the wearer pressed the button; 0: a call requested it.
-    fn of_button(&self) -> usize {
-        usize::from(self.call.is_none())
-    }
-}
-
 impl Photos {
     /// Takes a chunk; returns the photo after the last one.
     ///
@@ -165,18 +170,18 @@ impl Photos {
         if chunk.index == 0 {
             // One that begins again is not lost.
             self.halves.remove(&chunk.photo);
-            if self.halves.len() >= OPEN_MAX
-                && let Some((_, half)) = self.halves.pop_first()
-            {
-                self.lost += half.of_button();
+            if self.halves.len() >= limits::PHOTOS_OPEN_MAX {
+                self.drop_one();
             }
             let half = Half { call: requested_by(chunk), next: 0, bytes: Vec::new(), at_us: now_us };
             self.halves.insert(chunk.photo, half);
         }
         let Some(half) = self.halves.get_mut(&chunk.photo) else {
+            self.lost.push(requested_by(chunk));
             return Err(format!("photo {} has no beginning", chunk.photo));
         };
         if chunk.index != half.next || half.bytes.len() + chunk.payload.len() > limits::PHOTO_BYTES_MAX {
+            self.lost.push(half.call);
             self.halves.remove(&chunk.photo);
             return Err(format!("photo {} lacks a piece or is too large", chunk.photo));
         }
@@ -189,9 +194,15 @@ impl Photos {
         let bytes = self.halves.remove(&chunk.photo).map(|half| half.bytes).unwrap_or_default();
         Ok(Some(Photo { call: requested_by(chunk), bytes, mime: chunk.mime.to_owned() }))
     }
-}
 
-impl Photos {
+    /// Makes room for another one: the oldest that no call has requested is dropped, or else the oldest.
+    fn drop_one(&mut self) {
+        let oldest = self.halves.iter().min_by_key(|(photo, half)| (half.call.is_some(), **photo));
+        if let Some(photo) = oldest.map(|(photo, _)| *photo) {
+            self.lost.extend(self.halves.remove(&photo).map(|half| half.call));
+        }
+    }
+
     /// The link is lost. Parts of photos are kept as long as the session waits for its device.
     pub(super) fn wait(&mut self) {
         self.is_waiting = true;
@@ -212,7 +223,7 @@ impl Photos {
         self.halves.retain(|_, half| {
             let goes_on = now_us.saturating_sub(half.at_us) < PIECE_US_MAX;
             if !goes_on {
-                *lost += half.of_button();
+                lost.push(half.call);
             }
             goes_on
         });
@@ -220,13 +231,12 @@ impl Photos {
 
     /// The session is over: no further piece comes.
     pub(super) fn give_up(&mut self) {
-        self.lost += self.halves.values().map(Half::of_button).sum::<usize>();
-        self.halves.clear();
+        self.lost.extend(std::mem::take(&mut self.halves).into_values().map(|half| half.call));
     }
 
-    /// How many photos that the wearer took by the button were dropped in part since this was last asked, without those of
-    /// which an error of [`push`](Self::push) told. No answer of a call tells of them.
-    pub(super) fn take_lost(&mut self) -> usize {
+    /// The calls that had requested the photos that were dropped since this was last asked; `None`: the wearer pressed the
+    /// button.
+    pub(super) fn take_lost(&mut self) -> Vec<Option<u32>> {
         std::mem::take(&mut self.lost)
     }
 
@@ -296,34 +306,71 @@ mod tests {
     }
 
     #[test]
-    fn half_photos_of_the_button_are_counted_when_they_are_dropped() {
+    fn photos_that_are_dropped_are_told_with_their_calls() {
         let by_button = |photo| PhotoChunk { call: 0, ..chunk(photo, 0, false, b"ab") };
         let mut photos = Photos::default();
         assert_eq!(photos.push(&by_button(1), 0), Ok(None));
         assert_eq!(photos.push(&chunk(2, 0, false, b"ab"), 0), Ok(None));
         photos.tick(PIECE_US_MAX - 1);
-        assert_eq!(photos.take_lost(), 0);
+        assert!(photos.take_lost().is_empty());
         photos.tick(PIECE_US_MAX);
-        // Of the other one its call's answer tells.
-        assert_eq!((photos.take_lost(), photos.take_lost()), (1, 0), "told once");
+        assert_eq!(photos.take_lost(), [None, Some(7_u32)]);
+        assert!(photos.take_lost().is_empty(), "told once");
         // A piece of another one may come before the tick.
         assert_eq!(photos.push(&by_button(3), 0), Ok(None));
         assert_eq!(photos.push(&by_button(4), PIECE_US_MAX), Ok(None));
-        assert_eq!(photos.take_lost(), 1);
+        assert_eq!(photos.take_lost(), [None::<u32>]);
+        // What is complete is not lost.
+        let whole = photos.push(&PhotoChunk { index: 1, last: true, ..by_button(4) }, PIECE_US_MAX).unwrap().unwrap();
+        assert_eq!((whole.call, photos.take_lost()), (None, Vec::new()));
+        // One that lacks a piece is; so is one that is too large.
+        assert_eq!(photos.push(&by_button(5), PIECE_US_MAX), Ok(None));
+        assert!(photos.push(&PhotoChunk { index: 2, ..by_button(5) }, PIECE_US_MAX).is_err());
+        assert!(photos.push(&chunk(6, 0, false, &vec![0; limits::PHOTO_BYTES_MAX + 1]), PIECE_US_MAX).is_err());
+        assert!(photos.push(&chunk(6, 1, true, b"c"), PIECE_US_MAX).is_err());
+        assert_eq!(photos.take_lost(), [None, Some(7_u32), Some(7)]);
+        // The session is over.
+        assert_eq!(photos.push(&chunk(7, 0, false, b"ab"), PIECE_US_MAX), Ok(None));
+        photos.give_up();
+        assert_eq!((photos.next_wake_us(), photos.take_lost()), (None, vec![Some(7)]));
+    }
+
+    #[test]
+    fn one_photo_too_many_pushes_out_one_of_the_button_before_one_of_a_call() {
+        let by_button = |photo| PhotoChunk { call: 0, ..chunk(photo, 0, false, b"ab") };
+        let mut photos = Photos::default();
+        assert_eq!(photos.push(&chunk(1, 0, false, b"ab"), 0), Ok(None));
+        assert_eq!(photos.push(&by_button(2), 0), Ok(None));
         // One that begins again pushes out none.
-        assert_eq!(photos.push(&chunk(5, 0, false, b"ab"), PIECE_US_MAX), Ok(None));
-        assert_eq!(photos.push(&by_button(4), PIECE_US_MAX), Ok(None));
-        assert_eq!((photos.halves.len(), photos.take_lost()), (OPEN_MAX, 0));
-        // One too many does.
-        assert_eq!(photos.push(&by_button(6), PIECE_US_MAX), Ok(None));
-        assert_eq!((photos.halves.len(), photos.take_lost()), (OPEN_MAX, 1));
-        // What is complete is not lost, and of a gap the error tells.
-        let whole = photos.push(&PhotoChunk { index: 1, last: true, ..by_button(6) }, PIECE_US_MAX).unwrap().unwrap();
-        assert_eq!(whole.call, None);
-        assert_eq!(photos.push(&by_button(7), PIECE_US_MAX), Ok(None));
-        assert!(photos.push(&PhotoChunk { index: 2, ..by_button(7) }, PIECE_US_MAX).is_err());
-        photos.tick(3 * PIECE_US_MAX);
-        assert_eq!((photos.next_wake_us(), photos.take_lost()), (None, 0));
+        assert_eq!(photos.push(&by_button(2), 0), Ok(None));
+        assert_eq!((photos.halves.len(), photos.take_lost()), (limits::PHOTOS_OPEN_MAX, Vec::new()));
+        assert_eq!(photos.push(&by_button(3), 0), Ok(None));
+        assert_eq!((photos.halves.len(), photos.take_lost()), (limits::PHOTOS_OPEN_MAX, vec![None]));
+        assert_eq!(photos.push(&chunk(4, 0, false, b"ab"), 0), Ok(None));
+        assert_eq!(photos.take_lost(), [None::<u32>]);
+        let whole = photos.push(&chunk(1, 1, true, b"c"), 0).unwrap().unwrap();
+        assert_eq!(whole.bytes, b"abc");
+        // Where calls have requested all, the oldest goes.
+        assert_eq!(photos.push(&chunk(5, 0, false, b"ab"), 0), Ok(None));
+        assert_eq!(photos.push(&by_button(6), 0), Ok(None));
+        assert_eq!(photos.take_lost(), [Some(7_u32)]);
+        assert!(photos.push(&chunk(4, 1, true, b"c"), 0).is_err());
+    }
+
+    #[test]
+    fn a_call_of_whose_photos_one_was_dropped_fails_though_the_glasses_say_it_was_taken() {
+        let answered = |result: ToolResult| {
+            let (reply, mut answer) = oneshot::channel();
+            let mut call = Called::new(reply, CancellationToken::new(), None);
+            call.lacks_photo();
+            call.answer(result);
+            answer.try_recv().unwrap()
+        };
+        let result = answered(ToolResult::said("A photo was taken."));
+        assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::ExecutionError));
+        assert_eq!(result.content, INCOMPLETE);
+        let failed = answered(ToolResult::failed(ErrorCode::ExecutionError, "the camera is covered", false));
+        assert_eq!(failed.content, "the camera is covered", "the glasses know more");
     }
 
     #[tokio::test]

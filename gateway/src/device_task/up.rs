@@ -16,7 +16,7 @@ use tools::{definition::Hints, device::Offer};
 use super::{
     formats::misfit,
     incoming::Order,
-    photos::{self, Photo, tell_if_lost},
+    photos::{Photo, tell_if_lost},
     restart::ReportedWake,
     session::{End, Session},
 };
@@ -312,27 +312,23 @@ impl Session {
     }
 
     fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
-        let pushed = self.photos.push(chunk, clock::mono_us());
-        self.tell_of_lost_photos();
-        match pushed {
+        match self.photos.push(chunk, clock::mono_us()) {
             Ok(None) => {}
             Ok(Some(photo)) => self.photo(photo),
-            Err(error) => {
-                tracing::warn!(device = self.id, error, "a photo was dropped");
-                // Of a call's photo the call's answer tells.
-                if photos::requested_by(chunk).is_none() {
-                    self.input(Input::NotKept(Unkept::Photo));
-                }
-            }
+            Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
         }
+        self.tell_of_lost_photos();
     }
 
-    /// Has the wearer told of photos of the button whose other pieces did not come.
+    /// The answers of calls tell of their photos that were dropped; of others that were to be stored the wearer is told.
     pub(super) fn tell_of_lost_photos(&mut self) {
-        let lost = self.photos.take_lost();
-        if lost > 0 {
-            tracing::warn!(device = self.id, lost, "photos were dropped: their other pieces did not come");
-            self.input(Input::NotKept(Unkept::Photo));
+        for call in self.photos.take_lost() {
+            tracing::warn!(device = self.id, ?call, "a photo is lost: not all of it came, or it is too large");
+            if let Some(called) = call.and_then(|call| self.calls.open(call)) {
+                called.lacks_photo();
+            } else if call.is_none_or(|call| self.calls.keeps_photos(call)) {
+                self.input(Input::NotKept(Unkept::Photo));
+            }
         }
     }
 

@@ -262,6 +262,27 @@ async fn a_photo_that_is_not_to_be_kept_is_not_stored_behind_its_call_either() {
     assert_eq!(stored, [&b"kept"[..], b"of the button"]);
 }
 
+/// The glasses do not know that a piece of it is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_that_lacks_a_piece_is_not_told_to_be_taken() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    let mut glasses = Peer::connect(&stage.world, "ws", "glasses").await;
+    glasses.capabilities.sensors = Sensors::CAMERA;
+    glasses.shake().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "photo_request", "requestId": "photo_1", "saveToGallery": false})).await;
+    let call = called_camera(&mut glasses).await;
+    for (index, last) in [(0, false), (2, true)] {
+        let chunk = up::PhotoChunk { photo: 1, call, index, last, mime: "image/jpeg", payload: b"a piece" };
+        glasses.control(Up::PhotoChunk(chunk)).await;
+    }
+    let result = up::ToolResult { call, ok: true, content: "Taken.", data: r#"{"photo": 1}"#, error: "" };
+    glasses.control(Up::ToolResult(result)).await;
+    let upload = stage.app.got("/photo-upload", 0).await;
+    let body = String::from_utf8_lossy(&upload.body);
+    assert!(body.contains("photo_error") && body.contains("not all of it came"), "{body}");
+}
+
 /// The number of the next call of the glasses' camera.
 async fn called_camera(glasses: &mut Peer) -> u32 {
     loop {
