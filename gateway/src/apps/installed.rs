@@ -24,7 +24,7 @@ const PACKAGE_BYTES_MAX: usize = 64;
 /// The one row of an app.
 const KEY: &[u8] = b"app";
 
-/// Why an app was not installed or removed. Nothing was changed.
+/// Why an app was not installed or removed. Nothing was changed, unless the error says so.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The package's name is invalid.
@@ -39,6 +39,14 @@ pub enum Error {
     /// It cannot be stored.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// It is removed, but some of its session names stay stored.
+    #[error("the app is removed, but not its session names of these users: {users} ({error}); repeat the command")]
+    NamesLeft {
+        /// Whose names, for people.
+        users: String,
+        /// Why the last of them stays.
+        error: store::Error,
+    },
 }
 
 /// All installed apps of the gateway, whomever they are for; readers take a copy, changes take turns.

@@ -4,7 +4,7 @@ use gateway_core::vocab::AppStopReason;
 use tokio::sync::oneshot;
 
 use super::{host::Host, installed, message::AppsMessage};
-use crate::store::{Kind, Write};
+use crate::store::{self, Kind, Write};
 
 impl Host {
     /// Waits until the persistent state of a user's apps is on disk. Writes take effect in order, so the end of an
@@ -30,22 +30,41 @@ impl Host {
     /// Stops an app for all users, removes it, and forgets its session names and its sounds; returns whether it was installed.
     ///
     /// # Errors
-    /// It could not be removed.
+    /// It could not be removed, or not all of its session names could be forgotten.
     pub async fn remove(&self, package: &str) -> Result<bool, installed::Error> {
         let users = self.running(package);
         // Concurrently: each may take its time.
         let stops = users.iter().map(|(user, _)| self.stop(user, package, AppStopReason::System));
         futures_util::future::join_all(stops).await;
         let removed = self.installed.remove(package).await?;
-        for user in self.store.disk().owners(Kind::AppSessionNames)? {
-            let key = package.as_bytes().to_vec();
-            self.pending_outcomes.forget(&user, package).await;
-            self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner: user, key }).await?;
-        }
+        let forgotten = self.forget_names(package).await;
+        // Whatever stays stored: an app of that package that is installed again must not run under the name of this one.
         for (user, _) in self.tasks.snapshots() {
             self.tasks.tell(&user, AppsMessage::Removed { package: package.to_owned() }).await;
         }
-        Ok(removed)
+        forgotten.map(|()| removed)
+    }
+
+    /// Forgets the session names of an app and its sounds, of each user.
+    ///
+    /// # Errors
+    /// Some names stay stored; all others are forgotten.
+    async fn forget_names(&self, package: &str) -> Result<(), installed::Error> {
+        let (mut users, mut failed) = (Vec::new(), None);
+        for user in self.store.disk().owners(Kind::AppSessionNames)? {
+            self.pending_outcomes.forget(&user, package).await;
+            let (owner, key) = (user.clone(), package.as_bytes().to_vec());
+            match self.store.write(Write::RemoveRow { kind: Kind::AppSessionNames, owner, key }).await {
+                // The name goes with everything else of that user.
+                Ok(_) | Err(store::Error::Erasing) => {}
+                Err(error) => {
+                    users.push(user);
+                    failed = Some(error);
+                }
+            }
+        }
+        let Some(error) = failed else { return Ok(()) };
+        Err(installed::Error::NamesLeft { users: users.join(", "), error })
     }
 
     /// Forgets the in-memory state of a user whose other data is erased; the apps have stopped.

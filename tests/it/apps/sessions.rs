@@ -1,6 +1,9 @@
 //! The session names of an app, under which published apps keep their data.
 
-use gateway::control::{Answer, Request, apps::AppsRequest, memory};
+use gateway::{
+    control::{Answer, Request, apps::AppsRequest, memory},
+    store::{Kind, Write},
+};
 use gateway_core::vocab::AppStopReason;
 use serde_json::json;
 
@@ -64,6 +67,25 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     removed.unwrap();
     stage.world.gateway().admin().installed.add(app).await.unwrap();
     assert_ne!(session(&stage).await, second);
+}
+
+/// While everything of a user is being erased, nothing of that user can be written.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_is_removed_for_all_others_while_an_erasure_of_one_user_is_pending() {
+    let stage = Stage::new().await;
+    let first = session(&stage).await;
+    let store = stage.world.gateway().services().store.clone();
+    // In the order of their names this one is before the wearer.
+    let (owner, key, value) = ("ann".to_owned(), PACKAGE.as_bytes().to_vec(), b"a name".to_vec());
+    store.write(Write::PutRow { kind: Kind::AppSessionNames, owner, key, value }).await.unwrap();
+    store.bar("ann", true);
+    let app = stage.app.manifest();
+    let request = AppsRequest::Remove { package: PACKAGE.into() };
+    stage.world.ask(Request::Apps { request }).await.unwrap();
+    assert!(store.disk().row(Kind::AppSessionNames, USER, PACKAGE.as_bytes()).unwrap().is_none());
+    // The task of the wearer's apps has forgotten it, too.
+    stage.world.gateway().admin().installed.add(app).await.unwrap();
+    assert_ne!(session(&stage).await, first);
 }
 
 #[tokio::test(flavor = "multi_thread")]
