@@ -146,7 +146,7 @@ pub(crate) fn relay(bytes: &[u8]) {
             2 => {
                 let url = format!("https://gateway/api/audio/stream/{number}");
                 let wanted = Wanted { url, volume: 1.0, alone: false, track: rest.first().copied() };
-                if let Some(whole) = relay.play("r".into(), wanted) {
+                if let Some(whole) = relay.play("r".into(), wanted).1 {
                     assert!(whole.file.as_ref().map_or(0, Vec::len) <= bytes.len() * 300_000);
                 }
             }

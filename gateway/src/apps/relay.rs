@@ -41,8 +41,12 @@ pub(super) struct Whole {
 pub(super) struct Relay(BTreeMap<String, Stream>);
 
 impl Relay {
-    /// Opens a stream; returns the address to play it from, or why not.
-    pub(super) fn start(&mut self, number: &str) -> Result<String, String> {
+    /// Opens a stream, in place of one of this number that is open; returns the address to play it from, and the request for
+    /// that other one, which stays unanswered otherwise.
+    ///
+    /// # Errors
+    /// Why it is not opened.
+    pub(super) fn start(&mut self, number: &str) -> Result<(String, Option<String>), String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if number.len() != NUMBER_BYTES || !number.bytes().all(fits) {
             return Err(format!("a stream's number has {NUMBER_BYTES} letters, digits and dashes"));
@@ -50,8 +54,8 @@ impl Relay {
         if self.0.len() >= STREAMS_MAX && !self.0.contains_key(number) {
             return Err(format!("at most {STREAMS_MAX} streams are open at once"));
         }
-        self.0.insert(number.to_owned(), Stream::default());
-        Ok(format!("https://gateway{PATH}{number}"))
+        let replaced = self.0.insert(number.to_owned(), Stream::default()).and_then(|stream| stream.request);
+        Ok((format!("https://gateway{PATH}{number}"), replaced.map(|(request, _)| request)))
     }
 
     /// Whether an address belongs to a stream.
@@ -59,15 +63,18 @@ impl Relay {
         url.contains(PATH)
     }
 
-    /// Requests playback of a stream.
-    pub(super) fn play(&mut self, request: String, wanted: Wanted) -> Option<Whole> {
+    /// Requests playback of a stream; returns another request for it that this one replaces, which stays unanswered
+    /// otherwise, and the stream if it is complete.
+    pub(super) fn play(&mut self, request: String, wanted: Wanted) -> (Option<String>, Option<Whole>) {
         let number = wanted.url.rsplit('/').next().unwrap_or_default().to_owned();
         match self.0.get_mut(&number) {
             Some(stream) => {
+                let earlier = stream.request.take().map(|(earlier, _)| earlier);
+                let replaced = earlier.filter(|earlier| *earlier != request);
                 stream.request = Some((request, wanted));
-                self.whole(&number)
+                (replaced, self.whole(&number))
             }
-            None => Some(Whole { request, wanted, file: Err("no such stream is open".to_owned()) }),
+            None => (None, Some(Whole { request, wanted, file: Err("no such stream is open".to_owned()) })),
         }
     }
 
@@ -138,9 +145,9 @@ mod tests {
     #[test]
     fn a_stream_is_whole_when_it_is_wanted_and_has_ended() {
         let mut relay = Relay::default();
-        let url = relay.start(NUMBER).unwrap();
+        let (url, _) = relay.start(NUMBER).unwrap();
         assert!(Relay::owns(&url) && !Relay::owns("https://x/a.mp3"));
-        assert_eq!(relay.play("r".into(), wanted(url.clone())), None);
+        assert_eq!(relay.play("r".into(), wanted(url.clone())), (None, None));
         relay.push(&piece(b"ab"));
         relay.push(&piece(b"c"));
         relay.push(b"short");
@@ -148,13 +155,13 @@ mod tests {
         assert_eq!((whole.request.as_str(), whole.file), ("r", Ok(b"abc".to_vec())));
         // That removed it.
         assert_eq!(relay.end(NUMBER), None);
-        assert!(relay.play("r2".into(), wanted(url)).unwrap().file.is_err());
+        assert!(relay.play("r2".into(), wanted(url)).1.unwrap().file.is_err());
     }
 
     #[test]
     fn streams_are_bounded() {
         let mut relay = Relay::default();
-        let url = relay.start(NUMBER).unwrap();
+        let (url, _) = relay.start(NUMBER).unwrap();
         relay.play("r".into(), wanted(url));
         for _ in 0..3 {
             relay.push(&piece(&[0; 900_000]));
@@ -171,9 +178,27 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_another_one_replaces_is_named() {
+        let mut relay = Relay::default();
+        let (url, replaced) = relay.start(NUMBER).unwrap();
+        assert_eq!(replaced, None);
+        relay.play("one".into(), wanted(url.clone()));
+        assert_eq!(relay.play("two".into(), wanted(url.clone())), (Some("one".to_owned()), None));
+        assert_eq!(relay.play("two".into(), wanted(url.clone())), (None, None), "its answer is still to come");
+        // A stream of the same number begins.
+        relay.push(&piece(b"of the first"));
+        assert_eq!(relay.start(NUMBER).unwrap(), (url.clone(), Some("two".to_owned())));
+        relay.push(&piece(b"abc"));
+        assert_eq!(relay.end(NUMBER), None);
+        let (replaced, whole) = relay.play("three".into(), wanted(url));
+        let whole = whole.unwrap();
+        assert_eq!((replaced, whole.request.as_str(), whole.file), (None, "three", Ok(b"abc".to_vec())));
+    }
+
+    #[test]
     fn what_is_stopped_is_forgotten_and_its_request_named() {
         let mut relay = Relay::default();
-        let url = relay.start(NUMBER).unwrap();
+        let (url, _) = relay.start(NUMBER).unwrap();
         relay.play("r".into(), wanted(url));
         assert!(relay.stop(Some(2)).is_empty());
         assert_eq!(relay.stop(Some(1)), ["r"]);

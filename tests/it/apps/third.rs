@@ -84,6 +84,36 @@ async fn a_stream_of_sound_is_played_when_it_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_request_for_a_stream_is_answered_once() {
+    let stage = Stage::new().await;
+    let (mut socket, request) = run(&stage).await;
+    let start = || json!({"type": "audio_stream_start", "streamId": STREAM});
+    socket.send(start()).await;
+    let ready = socket.of_type("audio_stream_ready").await;
+    let play =
+        |request: &str| json!({"type": "audio_play_request", "requestId": request, "audioUrl": ready["streamUrl"]});
+    let failed = |answer: Value, request: &str| {
+        assert_eq!((&answer["requestId"], &answer["success"]), (&json!(request), &json!(false)), "{answer}");
+    };
+    // Another request for the same stream, and another stream of the same number.
+    socket.send(play("r1")).await;
+    socket.send(play("r2")).await;
+    failed(socket.of_type("audio_play_response").await, "r1");
+    socket.send(start()).await;
+    failed(socket.of_type("audio_play_response").await, "r2");
+    socket.of_type("audio_stream_ready").await;
+    // The socket is lost before the stream has ended.
+    socket.send(play("r3")).await;
+    socket.settled_without("audio_play_response").await;
+    drop(socket.leave().await);
+    let again = json!({"type": "reconnect", "sessionId": request["sessionId"], "sdkVersion": "3.0.0-hono.8"});
+    let (mut socket, ack) = Socket::dial_third(&request, PACKAGE, KEY, again).await;
+    assert_eq!(ack["type"], "reconnect_ack", "{ack}");
+    failed(socket.of_type("audio_play_response").await, "r3");
+    socket.settled_without("audio_play_response").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_photo_comes_as_a_message() {
     let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
     // Its server does not know a request that the session has made.

@@ -43,7 +43,7 @@ impl Session {
                 self.play(request_id, wanted, frame)
             }
             FromApp::AudioStopRequest { track_id } => self.stop_playing(track_id.map(sound::track)),
-            FromApp::AudioStreamStart { stream_id } => vec![self.start_stream(&stream_id)],
+            FromApp::AudioStreamStart { stream_id } => self.start_stream(&stream_id),
             FromApp::AudioStreamEnd { stream_id } => self.end_stream(&stream_id, frame),
             FromApp::PhotoRequest { request_id, save_to_gallery, custom_webhook_url, auth_token } => {
                 let asked = PhotoRequest {

@@ -19,6 +19,9 @@ use crate::{
     runtime::spawn,
 };
 
+/// Why a stream was not played that had not ended when its socket was lost or closed.
+const CUT_OFF: &str = "its socket was lost or closed before the stream had ended";
+
 impl Session {
     /// Speaks or plays something.
     pub(super) fn play(&mut self, request: String, wanted: Wanted, frame: &str) -> Vec<Value> {
@@ -26,8 +29,10 @@ impl Session {
             return vec![wire::error("MALFORMED_MESSAGE", "the request's number is too long", clock::wall_ms())];
         }
         if Relay::owns(&wanted.url) {
-            let whole = self.relay.play(request, wanted);
-            return whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default();
+            let (replaced, whole) = self.relay.play(request, wanted);
+            let mut answers = interrupted(replaced);
+            answers.extend(whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default());
+            return answers;
         }
         self.be_heard(request, wanted, None, frame)
     }
@@ -82,8 +87,7 @@ impl Session {
         for (_, stop) in self.playing.iter().filter(|(playing, _)| track.is_none() || *playing == track) {
             stop.cancel();
         }
-        let gathered = self.relay.stop(track);
-        gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
+        interrupted(self.relay.stop(track))
     }
 
     /// Tells how a sound or a photo has ended; kept for the app's next socket where that fails.
@@ -106,14 +110,25 @@ impl Session {
                 ToApp::Json(_) | ToApp::Spoken(_) | ToApp::Close { .. } | ToApp::Drop => {}
             }
         }
+        // The app cannot go on with these streams over another socket.
+        for request in self.relay.stop(None) {
+            // The gateway may stop before the app is back.
+            self.host.pending_outcomes.begun(&self.user, &self.app.package, &request);
+            let message = wire::audio_play_response(&request, Err(CUT_OFF));
+            unsent.push(RequestOutcome { request: Some(request), message, wall_ms: clock::wall_ms() });
+        }
         self.host.pending_outcomes.left(&self.user, &self.app.package, &self.out, unsent);
     }
 
     /// Starts to collect a stream.
-    pub(super) fn start_stream(&mut self, number: &str) -> Value {
+    pub(super) fn start_stream(&mut self, number: &str) -> Vec<Value> {
         match self.relay.start(number) {
-            Ok(url) => json!({"type": "audio_stream_ready", "streamId": number, "streamUrl": url}),
-            Err(why) => wire::error("AUDIO_STREAM_NOT_AVAILABLE", &why, clock::wall_ms()),
+            Ok((url, replaced)) => {
+                let mut answers = interrupted(replaced);
+                answers.push(json!({"type": "audio_stream_ready", "streamId": number, "streamUrl": url}));
+                answers
+            }
+            Err(why) => vec![wire::error("AUDIO_STREAM_NOT_AVAILABLE", &why, clock::wall_ms())],
         }
     }
 
@@ -122,6 +137,12 @@ impl Session {
         let whole = self.relay.end(number);
         whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default()
     }
+}
+
+/// The answers of requests for streams that are dropped before they are played.
+fn interrupted(requests: impl IntoIterator<Item = String>) -> Vec<Value> {
+    let answer = |request: String| wire::audio_play_response(&request, Err(speech::INTERRUPTED));
+    requests.into_iter().map(answer).collect()
 }
 
 /// The track of a number; out of range: the nearest.
