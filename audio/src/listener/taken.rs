@@ -4,8 +4,9 @@ use super::Listener;
 use crate::frame::RATE_HZ;
 use crate::samples::Samples;
 
-/// Most sound kept for the tap: one second. It is taken after every packet.
-const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
+/// Most sound kept for the tap: two seconds. It is taken after every packet, and before a packet there may be a gap that is filled with
+/// up to a second of silence.
+const TAPPED_SAMPLES_MAX: usize = 2 * RATE_HZ as usize;
 
 impl Listener {
     /// The last samples, at most so many, mono at 16 kHz, and the capture time of their end in microseconds. With gaps filled and
@@ -26,7 +27,7 @@ impl Listener {
     }
 
     /// Sound since the last call, mono at 16 kHz, with lost packets concealed. Empty while the tap is off. Sound beyond
-    /// one second that was not taken is dropped.
+    /// two seconds that was not taken is dropped.
     pub fn take_tapped(&mut self) -> Samples {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }

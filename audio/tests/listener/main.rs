@@ -210,6 +210,27 @@ fn mute_forgets_everything_and_hears_nothing() {
 }
 
 #[test]
+fn the_packet_behind_a_pause_is_tapped_as_any_other() {
+    // A device that sends nothing for five seconds, with packets of a frame, and of half a frame: then half of one is kept meanwhile.
+    for samples in [320, 160] {
+        let mut ear = listener(Codec::Pcm16, 16_000);
+        ear.set_tapped(true);
+        let (mut facts, mut capture_us, mut tapped) = (Vec::new(), 0, 0);
+        for seq in 0..30_u32 {
+            if seq == 21 {
+                capture_us += 5_000_000;
+            }
+            ear.push_packet(seq, capture_us, &vec![7; samples * 2], capture_us, &mut facts).unwrap();
+            capture_us += samples_to_us(samples as u64, RATE_HZ);
+            tapped += ear.take_tapped().len();
+        }
+        // Of the gap one second is filled.
+        let all = 30 * samples + seconds(1.0);
+        assert!(tapped <= all && tapped + 320 > all, "{tapped} of {all} samples");
+    }
+}
+
+#[test]
 fn the_open_utterance_is_told_with_its_silence_and_its_time() {
     let scene = scene(&clip(SPEECH[4]), 0.0);
     let mut ear = listener(Codec::Pcm16, 16_000);
