@@ -296,9 +296,15 @@ impl Log {
 
     /// The events from number `mark` on.
     pub fn since(&self, mark: u64) -> Vec<Event> {
+        self.kept_since(mark).1
+    }
+
+    /// The events from number `mark` on that are kept, and the number of the first one: a later one where `mark` was dropped.
+    pub fn kept_since(&self, mark: u64) -> (u64, Vec<Event>) {
         let kept = self.lock();
-        let skip = usize::try_from(mark.saturating_sub(kept.first)).unwrap_or(usize::MAX);
-        kept.events.iter().skip(skip).cloned().collect()
+        let first = mark.max(kept.first);
+        let skip = usize::try_from(first - kept.first).unwrap_or(usize::MAX);
+        (first, kept.events.iter().skip(skip).cloned().collect())
     }
 
     /// The first event from number `from` on that `wanted` selects, and the number after it. Waits indefinitely.
@@ -307,7 +313,9 @@ impl Log {
         let mut next = from;
         loop {
             count.mark_unchanged();
-            for event in self.since(next) {
+            let (first, events) = self.kept_since(next);
+            next = first;
+            for event in events {
                 next += 1;
                 if wanted(&event) {
                     return (event, next);
@@ -348,6 +356,21 @@ mod tests {
         log.push(3, lost("c"));
         assert_eq!(waiting.await.unwrap().1, 3);
         assert_eq!(log.since(1).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_has_missed_events_gets_each_later_one_once() {
+        const DROPPED: u64 = 10;
+        let log = Log::default();
+        for at_us in 0..EVENTS_MAX as u64 + DROPPED {
+            log.push(at_us, Seen::FirmwareWithdrawn);
+        }
+        let mut next = 3;
+        for number in DROPPED..DROPPED + 3 {
+            let (event, behind) = log.find(next, |_| true).await;
+            assert_eq!((event.at_us, behind), (number, number + 1));
+            next = behind;
+        }
     }
 
     #[test]

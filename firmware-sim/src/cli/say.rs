@@ -123,7 +123,9 @@ impl Printer {
 
     /// Prints everything since the last call.
     pub(super) fn drain(&mut self, glasses: &Glasses, t0_us: Option<u64>) {
-        for event in glasses.log().since(self.next) {
+        let (first, events) = glasses.log().kept_since(self.next);
+        self.next = first;
+        for event in events {
             self.next += 1;
             if self.json {
                 if !matches!(event.seen, Seen::PairingCode { .. }) {
