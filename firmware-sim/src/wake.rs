@@ -80,8 +80,8 @@ pub(crate) struct Wake {
     detector: Detector,
     words: String,
     resampler: Resampler,
-    /// Capture time of the first sample.
-    began_us: Option<u64>,
+    /// Samples that the detector has got.
+    listened: u64,
     sleeps: bool,
     awake_until_us: Option<u64>,
     kept: VecDeque<Captured>,
@@ -98,7 +98,7 @@ impl Wake {
             detector,
             words: chip.head.settings().phrase.clone(),
             resampler: Resampler::new(rate_hz, RATE_HZ).map_err(|error| error.to_string())?,
-            began_us: None,
+            listened: 0,
             sleeps: chip.sleeps,
             awake_until_us: None,
             kept: VecDeque::new(),
@@ -111,7 +111,7 @@ impl Wake {
     /// The model failed.
     pub(crate) fn take(&mut self, pcm: &[i16], packet: Captured, needed: bool) -> Result<Verdict, String> {
         let at_us = packet.at_us;
-        let phrase = self.listen(pcm, at_us)?;
+        let phrase = self.listen(pcm, at_us + packet.duration_us)?;
         if !self.sleeps {
             return Ok(Verdict { phrase, sent: vec![packet], asleep: false });
         }
@@ -136,15 +136,25 @@ impl Wake {
         self.awake_until_us = self.awake_until_us.max(Some(now_us + AWAKE_US));
     }
 
-    fn listen(&mut self, pcm: &[i16], at_us: u64) -> Result<Option<Phrase>, String> {
-        let began_us = *self.began_us.get_or_insert(at_us);
+    /// The microphone is muted: what was said before is over, and not sent any more.
+    pub(crate) fn forget(&mut self) {
+        self.kept.clear();
+        self.resampler.reset();
+        self.detector.reset();
+        self.listened = 0;
+    }
+
+    /// Listens to a packet that ends at this capture time. Between packets there may be a pause that is not sent, so that times
+    /// are counted back from its end.
+    fn listen(&mut self, pcm: &[i16], end_us: u64) -> Result<Option<Phrase>, String> {
         let mut sound = Vec::new();
         self.resampler.push(pcm, &mut sound);
+        self.listened += sound.len() as u64;
         let mut found = Vec::new();
         self.detector.push(&sound, &mut found).map_err(|error| error.to_string())?;
         Ok(found.pop().map(|heard| Phrase {
             words: self.words.clone(),
-            at_us: began_us + samples_to_us(heard.end, RATE_HZ),
+            at_us: end_us.saturating_sub(samples_to_us(self.listened.saturating_sub(heard.end), RATE_HZ)),
             score_permille: (heard.score * 1_000.0).clamp(1.0, 1_000.0) as u16,
         }))
     }
@@ -152,7 +162,58 @@ impl Wake {
 
 #[cfg(test)]
 mod tests {
+    use audio::wake::onnx::Graph;
+    use audio::wake::{EMBEDDING, EMBEDDINGS, WINDOW};
+
     use super::*;
+
+    /// A chip that hears its phrase in each sound, as often as it may.
+    fn always() -> Wake {
+        let graph = Graph::new()
+            .tensor("weights", &[WINDOW, 1], &[0.0; WINDOW])
+            .tensor("bias", &[1], &[5.0])
+            .node("Flatten", &["window"], "flat", &[("axis", 1)])
+            .node("Gemm", &["flat", "weights", "bias"], "logit", &[])
+            .node("Sigmoid", &["logit"], "score", &[]);
+        let bytes = graph.file(("window", &[1, EMBEDDINGS, EMBEDDING]), ("score", &[1, 1]), &[]);
+        let models = Models::load(&audio::models::default_dir()).unwrap();
+        Wake::new(&Chip { models, head: Head::of(&bytes, "always").unwrap(), sleeps: false }, RATE_HZ).unwrap()
+    }
+
+    /// The first phrase that is heard in packets from then on: the capture times of its end and of the packet's.
+    fn next_phrase(wake: &mut Wake, from_us: u64) -> (u64, u64) {
+        let mut starts = (from_us..from_us + 3_000_000).step_by(20_000);
+        let phrase = starts.find_map(|at_us| {
+            let verdict = wake.take(&[0; 320], packet(at_us), false).unwrap();
+            verdict.phrase.map(|phrase| (phrase.at_us, at_us + 20_000))
+        });
+        phrase.unwrap()
+    }
+
+    #[test]
+    fn the_time_of_a_phrase_counts_pauses_in_which_nothing_is_captured() {
+        let mut wake = always();
+        let (at_us, now_us) = next_phrase(&mut wake, 1_000_000);
+        assert_eq!(at_us, now_us);
+        // Whether the microphone sends nothing for ten seconds or is muted.
+        let (at_us, now_us) = next_phrase(&mut wake, now_us + 10_000_000);
+        assert_eq!(at_us, now_us);
+        wake.forget();
+        let from_us = now_us + 10_000_000;
+        let (at_us, now_us) = next_phrase(&mut wake, from_us);
+        assert_eq!(at_us, now_us);
+        assert!(now_us < from_us + 500_000, "what was heard before is forgotten: {} us", now_us - from_us);
+    }
+
+    #[test]
+    fn what_was_said_before_the_microphone_was_muted_is_not_sent_after_it() {
+        let mut wake = wake(true);
+        assert_eq!(run(&mut wake, 0, 2_000_000, false), (Vec::new(), false));
+        wake.forget();
+        wake.wake(3_000_000);
+        let (sent, _) = run(&mut wake, 3_000_000, 3_100_000, false);
+        assert_eq!(sent, [3_000_000, 3_020_000, 3_040_000, 3_060_000, 3_080_000]);
+    }
 
     /// A head that never hears anything would do; the tests of the sound are in tests/it/speech/wake.rs.
     fn wake(sleeps: bool) -> Wake {

@@ -281,6 +281,7 @@ impl Driver {
             Command::Mute(muted) => {
                 if muted && !self.muted {
                     self.end_sound(MicEnd::Muted);
+                    self.wake.iter_mut().for_each(Wake::forget);
                 }
                 self.muted = muted;
                 self.control(up::Mute { muted });
