@@ -202,6 +202,10 @@ fn listened(packets: &[Packet], coding: Coding, silero: &Arc<silero::Model>) -> 
             listener.push_packet(packet.sequence, packet.capture_us, payload, packet.capture_us, &mut facts)?;
         }
         pcm.extend_from_slice(&listener.take_tapped());
+        while listener.is_ready(packet.capture_us) {
+            listener.tick(packet.capture_us, &mut facts);
+            pcm.extend_from_slice(&listener.take_tapped());
+        }
     }
     Ok(pcm)
 }

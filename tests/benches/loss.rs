@@ -169,6 +169,10 @@ fn listened(packets: &[Option<Vec<u8>>], silero: &Arc<silero::Model>) -> Result<
             None => listener.tick(capture_us, &mut facts),
         }
         pcm.extend_from_slice(&listener.take_tapped());
+        while listener.is_ready(capture_us) {
+            listener.tick(capture_us, &mut facts);
+            pcm.extend_from_slice(&listener.take_tapped());
+        }
     }
     Ok(pcm)
 }

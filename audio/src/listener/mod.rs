@@ -7,6 +7,7 @@ mod background;
 mod buffers;
 mod config;
 mod fact;
+mod hearing;
 mod stats;
 mod taken;
 mod timeline;
@@ -22,25 +23,15 @@ pub use stats::Stats;
 use timeline::Timeline;
 use utterance::Utterances;
 
-use crate::codec::{Codec, Decoder, is_pause};
+use crate::codec::{Codec, Decoder};
 use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
-use crate::jitter::{self, JitterBuffer, Pushed, Slot};
+use crate::jitter::{self, JitterBuffer, Pushed};
 use crate::microphone::{Analyser, Fault};
 use crate::preroll::Preroll;
 use crate::resample::Resampler;
 use crate::samples::{Packet, Samples};
 use crate::vad::detector::{Detector, Window};
 use crate::vad::silero;
-
-/// Lost packets in a row that are concealed. Beyond 100 ms concealment misleads the recogniser more than silence does.
-const CONCEAL_MAX: u32 = 5;
-
-/// Longest stretch of missing sound that is filled with silence, in microseconds: it bounds what a wrong device clock can cause.
-const FILL_US_MAX: u64 = 1_000_000;
-
-/// Difference between a packet's capture time and the decoded sound from which on it counts as a gap, in microseconds:
-/// microphone clocks drift, and a first packet may be stamped at either end.
-const GAP_US_MIN: u64 = 40_000;
 
 /// How long an ended stream waits for its next packet, up to the last one, in microseconds (PROTOCOL.md, section 8).
 const LAST_PACKET_WAIT_US: u64 = 200_000;
@@ -82,6 +73,8 @@ pub struct Listener {
     tap: Option<Samples>,
     /// Samples of the last packet at 16 kHz: the assumed length of a lost one.
     packet_samples: u64,
+    /// The packet before the next one is lost, and the next one may have a copy of it.
+    lost_before: bool,
     last_arrival_us: Option<u64>,
     /// The last packet began a pause of discontinuous transmission: what is not sent is silence.
     pausing: bool,
@@ -120,6 +113,7 @@ impl Listener {
             muted: false,
             tap: None,
             packet_samples: FRAME_SAMPLES as u64,
+            lost_before: false,
             last_arrival_us: None,
             pausing: false,
             ending: None,
@@ -129,11 +123,11 @@ impl Listener {
         })
     }
 
-    /// Takes in one packet that arrived at `now_us`; appends the resulting facts to `facts`.
+    /// Takes in one packet that arrived at `now_us`, and hears the next one, unless that is missing; appends the resulting facts to
+    /// `facts`. More may be ready, which [`tick`](Self::tick) hears.
     ///
     /// # Errors
-    /// The first packet found undecodable in this call, which need not be the one pushed. The stream goes on: the
-    /// packet was concealed.
+    /// The packet that was heard, which need not be the one pushed, cannot be decoded. The stream goes on: it was concealed.
     pub fn push_packet(
         &mut self,
         seq: u32,
@@ -157,7 +151,7 @@ impl Listener {
                 ending.due_us = now_us.saturating_add(LAST_PACKET_WAIT_US);
             }
         }
-        self.drain(now_us, facts)
+        self.hear_next(now_us, facts)
     }
 
     /// The device stopped its microphone after packet `last` (0: it sent none). The open utterance ends there, or after
@@ -194,13 +188,18 @@ impl Listener {
         self.ending.map(|ending| ending.due_us.max(asked_until_us))
     }
 
-    /// Advances time: gaps are given up, a device that stopped sending counts as silent.
+    /// Advances time: the next packet is heard, gaps are given up, a device that stopped sending counts as silent. To be called again
+    /// while more [is ready](Self::is_ready), once the caller has acted upon the facts.
     pub fn tick(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
         if self.muted {
             return;
         }
-        if let Err(error) = self.drain(now_us, facts) {
+        if let Err(error) = self.hear_next(now_us, facts) {
             tracing::debug!(%error, "packet behind a gap");
+        }
+        // What has come is before the end and before any silence.
+        if self.is_ready(now_us) {
+            return;
         }
         self.end_if_due(now_us, facts);
         if self.vanished_due_us().is_some_and(|due| now_us >= due) {
@@ -307,6 +306,7 @@ impl Listener {
             self.timeline.unhook();
             self.last_arrival_us = None;
             self.pausing = false;
+            self.lost_before = false;
             self.ending = None;
         }
         self.muted = muted;
@@ -341,147 +341,6 @@ impl Listener {
         match self.vanished_told_us {
             Some(told_us) => Some(told_us.saturating_add(every_us)),
             None => Some(self.last_arrival_us?.saturating_add(patience_us)),
-        }
-    }
-
-    fn drain(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
-        let mut result = Ok(());
-        // A lost packet may be in the next one as a copy, and a gap is only given up when there is a next one.
-        let mut lost_before = false;
-        loop {
-            // Before sound after the end is processed; what a gap has held up is still before it.
-            self.end_if(false, facts);
-            self.jitter.note_voice(self.utterances.is_speaking());
-            match self.jitter.pop_ready(now_us) {
-                Slot::Wait => return result,
-                Slot::Lost { seq, count } => {
-                    tracing::debug!(seq, count, "packets are given up as lost");
-                    let before = count.saturating_sub(1);
-                    for _ in 0..before.min(CONCEAL_MAX) {
-                        self.conceal(facts);
-                    }
-                    let rest = u64::from(before.saturating_sub(CONCEAL_MAX));
-                    self.fill(rest.saturating_mul(self.packet_samples), facts);
-                    lost_before = true;
-                }
-                Slot::Packet { capture_us, payload, .. } => {
-                    self.buffers.make_room();
-                    if std::mem::take(&mut lost_before) {
-                        self.counts.concealed += 1;
-                        self.buffers.decoded.clear();
-                        self.decoder.recover(&payload, &mut self.buffers.decoded);
-                        self.hear(false, facts);
-                    }
-                    self.meet(capture_us, facts);
-                    self.pausing = is_pause(self.config.codec, &payload);
-                    self.buffers.decoded.clear();
-                    match self.decoder.decode(&payload, &mut self.buffers.decoded) {
-                        Ok(_) => {
-                            self.counts.packets += 1;
-                            self.counts.undecodable = 0;
-                            self.packet_samples = self.hear(true, facts);
-                            if !self.pausing {
-                                self.microphone.push_packet(&payload, self.packet_samples);
-                            }
-                        }
-                        Err(error) => {
-                            self.note_undecodable();
-                            self.conceal(facts);
-                            result = result.and(Err(error.into()));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn note_undecodable(&mut self) {
-        self.counts.decode_errors += 1;
-        self.counts.undecodable = self.counts.undecodable.saturating_add(1);
-    }
-
-    /// Compares a packet's capture time with the sound so far and fills a gap between them: a device may send nothing
-    /// while its own detector finds no voice.
-    fn meet(&mut self, capture_us: u64, facts: &mut Vec<Fact>) {
-        let position = self.recent.end() + self.buffers.partial.len() as u64;
-        if let Some(expected_us) = self.timeline.packet_us(position) {
-            let gap_us = capture_us.saturating_sub(expected_us);
-            if gap_us >= GAP_US_MIN {
-                self.fill(us_to_samples(gap_us.min(FILL_US_MAX), RATE_HZ), facts);
-            }
-        }
-        let position = self.recent.end() + self.buffers.partial.len() as u64;
-        self.timeline.anchor(position, capture_us);
-    }
-
-    fn conceal(&mut self, facts: &mut Vec<Fact>) {
-        self.buffers.make_room();
-        self.counts.concealed += 1;
-        self.buffers.decoded.clear();
-        self.decoder.conceal(&mut self.buffers.decoded);
-        self.hear(false, facts);
-    }
-
-    /// Inserts `samples` of silence without running the detector, which would take too long for the device task.
-    fn fill(&mut self, samples: u64, facts: &mut Vec<Fact>) {
-        let samples = samples.min(us_to_samples(FILL_US_MAX, RATE_HZ)) as usize;
-        if samples == 0 {
-            return;
-        }
-        let length = self.buffers.partial.len() + samples;
-        let mut silence = Vec::with_capacity(length);
-        silence.append(&mut self.buffers.partial);
-        silence.resize(length, 0);
-        let silence = Samples::from(silence);
-        self.keep(&silence);
-        self.recent.push(&silence);
-        self.detector.skip();
-        self.utterances.break_run();
-        self.utterances.append(&silence, &self.timeline, facts);
-    }
-
-    /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz. `sent`: it is the sound of
-    /// a packet, and not made up.
-    fn hear(&mut self, sent: bool, facts: &mut Vec<Fact>) -> u64 {
-        let before = self.buffers.partial.len();
-        self.resampler.push(&self.buffers.decoded, &mut self.buffers.partial);
-        let samples = (self.buffers.partial.len() - before) as u64;
-        if sent && self.pausing {
-            self.microphone.pause();
-        } else if sent {
-            self.microphone.push(&self.buffers.partial[before..]);
-        }
-        let mut partial = std::mem::take(&mut self.buffers.partial);
-        let (frames, rest) = partial.as_chunks::<FRAME_SAMPLES>();
-        let used = partial.len() - rest.len();
-        for frame in frames {
-            self.hear_frame(frame, facts);
-        }
-        partial.drain(..used);
-        self.buffers.partial = partial;
-        samples
-    }
-
-    fn hear_frame(&mut self, frame: &[i16; FRAME_SAMPLES], facts: &mut Vec<Fact>) {
-        self.counts.frames += 1;
-        self.keep(frame);
-        self.recent.push(frame);
-        self.utterances.append(frame, &self.timeline, facts);
-        self.windows.clear();
-        let keep_open = self.utterances.is_open();
-        self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
-        let is_voice = |window: &Window| window.probability.is_some_and(|probability| probability >= self.config.enter);
-        self.is_voiced = self.windows.last().map_or(self.is_voiced && self.detector.is_following(), is_voice);
-        self.background.push(frame);
-        let open = self.utterances.open().map(|(_, start, _)| (self.recent.end() - start) as usize / FRAME_SAMPLES);
-        let is_background = self.background.is_all(self.is_voiced, open);
-        for window in &self.windows {
-            // A voice that is no louder than all that is heard is none of the wearer's.
-            let probability = window.probability.map(|probability| if is_background { 0.0 } else { probability });
-            self.utterances.judge(&Window { probability, ..*window }, &self.recent, &self.timeline, facts);
-            if window.probability.is_some_and(|probability| probability >= self.config.enter) {
-                self.microphone.push_voiced(self.buffers.voiced(window.start, &self.recent));
-            }
         }
     }
 

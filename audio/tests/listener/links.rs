@@ -241,6 +241,10 @@ fn an_ended_stream_waits_for_packets_that_were_asked_for() {
     for (_, seq, capture_us, packet) in &missing {
         ear.push_packet(*seq, *capture_us, packet, now_us + 210_000, &mut facts).unwrap();
     }
+    while ear.is_ready(now_us + 210_000) {
+        assert!(!ended(&facts), "more is to be heard");
+        ear.tick(now_us + 210_000, &mut facts);
+    }
     assert!(ended(&facts), "the last packet came long ago");
     assert_eq!((ear.stats().lost, ear.stats().concealed), (0, 0));
 }
@@ -274,6 +278,38 @@ fn what_a_gap_has_held_up_is_before_the_end_of_the_stream() {
         ended_us.unwrap()
     };
     assert_eq!(heard(true), heard(false));
+}
+
+#[test]
+fn what_a_gap_has_held_up_is_heard_as_if_it_had_come_in_time() {
+    const LONG_US: u64 = 60_000;
+    let mut pcm = vec![0; seconds(0.6)];
+    for at in [SPEECH[4], SPEECH[5]] {
+        pcm.extend(clip(at));
+        pcm.resize(pcm.len() + seconds(1.2), 0);
+    }
+    let pcm = add(&pcm, &white(pcm.len(), 3.0, 5));
+    let packets: Vec<Vec<u8>> = pcm
+        .chunks_exact(3 * 320)
+        .map(|samples| samples.iter().flat_map(|sample| sample.to_le_bytes()).collect())
+        .collect();
+    assert!(packets.len() < jitter::HELD_MAX, "{}", packets.len());
+    // The third packet is lost, and the others come in time or all at once, while it is waited for.
+    let heard = |at_once: bool| {
+        let config = Config { jitter: jitter::Config::RESENT, ..Config::default() };
+        let mut ear = Listener::new(config, model()).unwrap();
+        let came = packets.iter().zip(0_u64..).filter(|(_, index)| *index != 2).map(|(packet, index)| {
+            let at_us = if at_once && index > 2 { 500_000 + index } else { index * LONG_US + 30_000 };
+            (at_us, index as u32, index * LONG_US, packet.clone())
+        });
+        let arrivals: Arrivals = came.collect();
+        let facts = ride(&mut ear, &arrivals, 20_000_000);
+        assert_eq!((ear.stats().lost, ear.last_sequence()), (1, Some(packets.len() as u32 - 1)), "{at_once}");
+        facts
+    };
+    let in_time = heard(false);
+    assert_eq!(spans(&in_time).len(), 2, "{in_time:?}");
+    assert_eq!(heard(true), in_time);
 }
 
 #[test]

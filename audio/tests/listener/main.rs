@@ -400,6 +400,7 @@ proptest! {
             if kind > 3 && !opus { bytes.resize(640, 0x55); }
             let _ = ear.push_packet(seq, capture_us, &bytes, now_us, &mut facts);
             if kind == 2 { ear.tick(now_us, &mut facts); }
+            while ear.is_ready(now_us) { ear.tick(now_us, &mut facts); }
             if kind == 3 { ear.set_muted(any_seq % 2 == 0); }
             if kind == 4 { ear.close_utterance(any_seq % 4); }
             for utterance in 0..4 {

@@ -251,10 +251,17 @@ impl Shell for Running<'_> {
         }
     }
 
-    /// Stores what has changed, and sends the speech, the acknowledgement and the firmware that are due, in this order. Behind
-    /// all of it, tells who waits for what was typed.
+    /// Hears what else has come. When nothing follows from it any more, stores what has changed, and sends the speech, the
+    /// acknowledgement and the firmware that are due, in this order. Behind all of it, tells who waits for what was typed.
     fn settled(&mut self) {
         let session = &mut *self.session;
+        // While the link is lost no sound is missing: it comes with the replay.
+        if self.up.is_some() {
+            session.hear_more();
+        }
+        if !session.driver.is_idle() {
+            return;
+        }
         session.stored.stream_ended(session.link.incoming.stream_end_us());
         session.stored.store();
         let sent = session.send_speech().and_then(|()| session.acknowledge()).and_then(|()| session.update_firmware());

@@ -18,6 +18,7 @@ use super::{
     update::Update, user::SessionUser,
 };
 use crate::{
+    clock,
     mailbox::{DeviceMessage, Ending, Mailbox},
     speech::ear::Ear,
     transport::LinkError,
@@ -89,6 +90,18 @@ impl Session {
         }
         while let Some((fault, present)) = self.ear.as_mut().and_then(Ear::next_fault) {
             self.microphone_fault(fault, present);
+        }
+    }
+
+    /// Hears what a gap has held up, one packet after the other: what the core does about one, such as to close the utterance, comes
+    /// before the next one is heard.
+    pub(super) fn hear_more(&mut self) {
+        while self.driver.is_idle() && self.end.is_none() {
+            let now_us = clock::mono_us();
+            let Some(ear) = self.ear.as_mut().filter(|ear| ear.is_ready(now_us)) else { return };
+            ear.tick(now_us);
+            self.end_if_undecodable();
+            self.take_facts();
         }
     }
 

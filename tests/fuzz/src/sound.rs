@@ -75,22 +75,28 @@ pub fn listener(bytes: &[u8]) {
                 drop(ear.push_packet(sequence, capture_us, packet, now_us, &mut facts));
             }
         }
-        let mut ended = false;
-        for fact in facts.drain(..) {
-            ended |= matches!(fact, Fact::Ended { .. });
-            last = follow(&mut open, last, fact);
-        }
-        if let Some(utterance) = open {
-            let pcm = ear.utterance_pcm(utterance).map_or(0, <[i16]>::len);
-            let most = if ended { ended_samples_max } else { samples_max };
-            assert!(pcm <= most, "{pcm} samples of an utterance, at most {most}");
-            // As the device task does.
-            if ended {
-                ear.close_utterance(utterance);
-                open = None;
+        // As the device task does: it acts upon each packet before the next one is heard.
+        loop {
+            let mut ended = false;
+            for fact in facts.drain(..) {
+                ended |= matches!(fact, Fact::Ended { .. });
+                last = follow(&mut open, last, fact);
             }
+            if let Some(utterance) = open {
+                let pcm = ear.utterance_pcm(utterance).map_or(0, <[i16]>::len);
+                let most = if ended { ended_samples_max } else { samples_max };
+                assert!(pcm <= most, "{pcm} samples of an utterance, at most {most}");
+                if ended {
+                    ear.close_utterance(utterance);
+                    open = None;
+                }
+            }
+            assert!(ear.take_tapped().len() <= 2 * RATE_HZ as usize);
+            if !ear.is_ready(now_us) {
+                break;
+            }
+            ear.tick(now_us, &mut facts);
         }
-        assert!(ear.take_tapped().len() <= 2 * RATE_HZ as usize);
         let _ = (ear.next_wake_us(), ear.heard_until_us(), ear.last_sequence());
     }
     let stats = ear.stats();

@@ -10,7 +10,7 @@ use std::{
 use audio::{
     codec::Codec,
     jitter::{self, Missing},
-    listener::{Config, Listener},
+    listener::{Config, Fact, Listener},
     vad::silero,
 };
 use bytes::Bytes;
@@ -236,7 +236,7 @@ impl World {
 
     fn arrive(&mut self, now_us: u64) {
         let mut facts = Vec::new();
-        let before = self.listener.stats();
+        let (before, was_open) = (self.listener.stats(), self.listener.open_utterance().is_some());
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= now_us) {
             let packet = entry.remove();
             let took_us = now_us - packet.capture_us;
@@ -245,19 +245,17 @@ impl World {
             self.unreported_us += packet.duration_us;
             let Packet { sequence, capture_us, payload, .. } = packet;
             self.listener.push_packet(sequence, capture_us, &payload, now_us, &mut facts).expect("Opus");
+            self.hear_more(now_us, &mut facts);
         }
         // While the link is lost the gateway's ear does not tick; a short outage it does not notice.
         if self.out_since_us.is_none_or(|since_us| now_us - since_us < NOTICED_US) {
             self.listener.tick(now_us, &mut facts);
+            self.hear_more(now_us, &mut facts);
         }
-        if self.listener.open_utterance().is_some() {
+        if was_open || self.listener.open_utterance().is_some() {
             let after = self.listener.stats();
             self.in_utterances.0 += after.packets - before.packets;
             self.in_utterances.1 += after.lost - before.lost;
-        }
-        for fact in facts {
-            writeln!(self.log, "{now_us} {fact:?}").expect("a string");
-            self.core.push(Input::Voice(facts::of_listener(fact)));
         }
         if self.unreported_us >= REPORT_US {
             self.unreported_us = 0;
@@ -270,6 +268,24 @@ impl World {
                 waited_us: std::mem::replace(&mut self.waited_us, u64::MAX).min(5_000_000) as u32,
             };
             self.core.push(Input::Sound(report));
+        }
+    }
+
+    /// Has the core decide about these facts, and hears one packet after the other that has come, until nothing follows.
+    fn hear_more(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
+        loop {
+            let is_new = !facts.is_empty();
+            for fact in facts.drain(..) {
+                writeln!(self.log, "{now_us} {fact:?}").expect("a string");
+                self.core.push(Input::Voice(facts::of_listener(fact)));
+            }
+            if is_new {
+                self.decide(now_us);
+            }
+            if !self.listener.is_ready(now_us) {
+                return;
+            }
+            self.listener.tick(now_us, facts);
         }
     }
 

@@ -215,11 +215,17 @@ impl Ear {
         self.listener.last_sequence()
     }
 
-    /// Advances the time.
+    /// Advances the time, and hears the next packet that has come.
     pub(crate) fn tick(&mut self, now_us: u64) {
         self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
         self.listen_for_wake(false);
+        self.busy_us += clock::mono_us().saturating_sub(now_us);
+    }
+
+    /// Whether more has come that `tick` hears now.
+    pub(crate) fn is_ready(&self, now_us: u64) -> bool {
+        self.listener.is_ready(now_us)
     }
 
     /// The packets behind the last one that the device should send again.

@@ -21,8 +21,9 @@ use crate::{
     speech::wake::{WakeCounts, WakeWords},
 };
 
-/// Samples of a device that may wait: five seconds. More than that comes late by more than anybody waits for an answer.
-const WAITING_MAX: usize = 5 * RATE_HZ as usize;
+/// Samples of a device that may wait: five seconds, since more comes late by more than anybody waits for an answer, and the twelve
+/// that a gap may hold up, which come at once.
+const WAITING_MAX: usize = (5 + 12) * RATE_HZ as usize;
 /// Pieces that a job takes before it lets others run.
 const PIECES_AT_ONCE: usize = 4;
 /// Silence behind an utterance: a phrase at its very end is heard some steps later.
@@ -289,6 +290,16 @@ mod tests {
         assert_eq!(bench.counts.get().skipped, 1);
         assert_eq!(bench.steps.shared.state().waiting.len(), 1);
         drop(busy);
+        assert_eq!(bench.heard().0, 1);
+    }
+
+    #[test]
+    fn what_a_gap_has_held_up_is_listened_to_though_it_comes_at_once() {
+        let mut bench = Bench::new();
+        // Packets of 60 ms.
+        let sound = vec![1; audio::jitter::HELD_MAX * 960];
+        bench.steps.listen((1, &sound, 12_000_000), true);
+        assert_eq!(bench.counts.get().skipped, 0);
         assert_eq!(bench.heard().0, 1);
     }
 
