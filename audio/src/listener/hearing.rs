@@ -28,6 +28,7 @@ impl Listener {
     pub(super) fn hear_next(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
         // The caller may have closed the utterance.
         self.jitter.note_voice(self.utterances.is_speaking());
+        let opened = self.utterances.opened();
         let heard = match self.jitter.pop_ready(now_us) {
             Slot::Wait => Ok(()),
             Slot::Lost { seq, count } => {
@@ -37,6 +38,9 @@ impl Listener {
             }
             Slot::Packet { capture_us, payload, .. } => self.hear_packet(capture_us, &payload, facts),
         };
+        if self.utterances.opened() > opened {
+            self.opened_in = self.jitter.last();
+        }
         self.end_if(false, facts);
         self.jitter.note_voice(self.utterances.is_speaking());
         heard

@@ -52,6 +52,11 @@ struct Ending {
     due_us: u64,
 }
 
+/// Whether a packet is of the stream that follows the one with this last packet (0: there was none). Numbers wrap.
+fn is_behind(packet: Option<u32>, last: u32) -> bool {
+    last != 0 && packet.is_some_and(|packet| (last.wrapping_sub(packet) as i32) < 0)
+}
+
 /// One device's ear.
 pub struct Listener {
     config: Config,
@@ -78,6 +83,8 @@ pub struct Listener {
     last_arrival_us: Option<u64>,
     /// The last packet began a pause of discontinuous transmission: what is not sent is silence.
     pausing: bool,
+    /// The packet in which the last utterance was found to have begun.
+    opened_in: Option<u32>,
     ending: Option<Ending>,
     /// When a device that stopped sending was last reported silent.
     vanished_told_us: Option<u64>,
@@ -116,6 +123,7 @@ impl Listener {
             lost_before: false,
             last_arrival_us: None,
             pausing: false,
+            opened_in: None,
             ending: None,
             vanished_told_us: None,
             counts: Stats::default(),
@@ -155,7 +163,7 @@ impl Listener {
     }
 
     /// The device stopped its microphone after packet `last` (0: it sent none). The open utterance ends there, or after
-    /// 200 ms without any packet.
+    /// 200 ms without any packet. One that began behind it is of the next stream, whose sound may come before this is known.
     pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
         let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
         if self.ending.take().is_some() {
@@ -172,8 +180,12 @@ impl Listener {
     }
 
     fn end_if(&mut self, is_due: bool, facts: &mut Vec<Fact>) {
-        if self.ending.take_if(|ending| is_due || self.jitter.is_past(ending.last)).is_some() {
+        let ended = self.ending.take_if(|ending| is_due || self.jitter.is_past(ending.last));
+        let Some(Ending { last, .. }) = ended else { return };
+        if !is_behind(self.opened_in, last) {
             self.utterances.end(&self.timeline, facts);
+        }
+        if !is_behind(self.jitter.last(), last) {
             // What helps with the next packet only takes no memory until there is one.
             self.decoder.release();
             self.recent.erase();

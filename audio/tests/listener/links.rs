@@ -281,6 +281,62 @@ fn what_a_gap_has_held_up_is_before_the_end_of_the_stream() {
 }
 
 #[test]
+fn sound_of_the_next_stream_that_a_gap_has_held_up_is_not_in_the_utterance_that_ends() {
+    const LAST: u32 = 120;
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Pcm16, 16_000);
+    let config = Config { jitter: jitter::Config::RESENT, ..Config::default() };
+    let mut ear = Listener::new(config, model()).unwrap();
+    // The last packet of the stream is lost, and the next stream begins at once, within a voice.
+    let arrivals = in_order(&packets[..170], 1);
+    let (before, behind) = (arrivals[..119].to_vec(), &arrivals[120..]);
+    let mut now_us = arrivals[119].0;
+    let mut facts = ride(&mut ear, &before, now_us);
+    assert_eq!((spans(&facts).len(), ear.last_sequence()), (1, Some(LAST - 1)));
+    facts.clear();
+    ear.end_stream(LAST, now_us, &mut facts);
+    for (_, seq, capture_us, packet) in behind {
+        ear.push_packet(*seq, *capture_us, packet, now_us, &mut facts).unwrap();
+    }
+    assert_eq!((facts.as_slice(), ear.last_sequence()), (&[] as &[Fact], Some(LAST - 1)), "the gap is waited for");
+    let mut ends = Vec::new();
+    while let Some(wake_us) = ear.next_wake_us().filter(|_| ear.last_sequence() < Some(170)) {
+        now_us = now_us.max(wake_us);
+        ear.tick(now_us, &mut facts);
+        for fact in facts.drain(..) {
+            if let Fact::Ended { utterance, .. } = fact {
+                ends.push((utterance, ear.heard_until_us()));
+                ear.close_utterance(utterance);
+            }
+        }
+    }
+    assert_eq!(ends, [(1, Some(119 * PACKET_US))]);
+    let next = ear.open_utterance().map(|(utterance, pcm, _)| (utterance, pcm.len() <= 51 * 320));
+    assert_eq!(next, Some((2, true)), "the sound of the next stream, and the packet that is made up");
+}
+
+#[test]
+fn an_end_that_comes_behind_sound_of_the_next_stream_leaves_its_utterance_alone() {
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Pcm16, 16_000);
+    let ended = |facts: &[Fact]| facts.iter().any(|fact| matches!(fact, Fact::Ended { .. }));
+    let (mut ear, mut facts) = (listener(Codec::Pcm16, 16_000), Vec::new());
+    let first = in_order(&packets[..120], 1);
+    ride(&mut ear, &first, first[119].0);
+    let now_us = first[119].0;
+    let (utterance, length) = ear.open_utterance().map(|(utterance, pcm, _)| (utterance, pcm.len())).unwrap();
+    // The first stream was silence, and the voice began behind it.
+    ear.end_stream(25, now_us, &mut facts);
+    assert!(!ended(&facts), "{facts:?}");
+    assert_eq!(ear.open_utterance().map(|(utterance, pcm, _)| (utterance, pcm.len())), Some((utterance, length)));
+    assert_eq!(ear.last_sound(seconds(1.0)).0.len(), seconds(1.0), "what was said last is kept");
+    // One that began before the end of the stream is over, though more was heard.
+    ear.end_stream(118, now_us, &mut facts);
+    assert!(ended(&facts), "{facts:?}");
+    assert_eq!(ear.last_sound(seconds(1.0)).0.len(), seconds(1.0));
+}
+
+#[test]
 fn what_a_gap_has_held_up_is_heard_as_if_it_had_come_in_time() {
     const LONG_US: u64 = 60_000;
     let mut pcm = vec![0; seconds(0.6)];
