@@ -223,6 +223,26 @@ async fn many_requests_renew_an_expired_token_once() {
     assert_eq!(sent(&server).len(), 1);
 }
 
+/// The wearer goes on speaking while the token is renewed: the server takes the old one only once.
+#[tokio::test]
+async fn a_renewal_whose_request_is_withdrawn_runs_to_its_end() {
+    let server = serve(vec![token(1), error("invalid_grant")]).await;
+    let fixture = fixture(Some(1));
+    let login = fixture.login(&server);
+    let asked = async {
+        while sent(&server).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = asked => {}
+        _ = login.headers() => panic!("it should still be waiting"),
+    }
+    assert_eq!(bearer(&login).await, "Bearer planted-access-1");
+    assert_eq!(sent(&server).len(), 1);
+}
+
 #[tokio::test]
 async fn a_token_that_is_refused_is_renewed_once() {
     // Only the first call in a process has an effect.

@@ -358,6 +358,27 @@ mod tests {
     }
 
     #[test]
+    fn by_before_a_thing_is_a_purchase_and_a_sign_before_it_stays_text() {
+        let input_schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        let phrases = vec![Phrases { language: "en".into(), templates: vec!["take a note {text}".into()] }];
+        let tool = ToolSpec { name: "note.add".into(), input_schema, phrases, ..ToolSpec::default() };
+        for (said, expected) in [
+            ("Take a note by milk", "buy milk"),
+            ("Take a note \u{20ac}by milk", "\u{20ac}by milk"),
+            ("Take a note $by milk", "$by milk"),
+            ("Take a note #by milk", "#by milk"),
+        ] {
+            let request = Request {
+                messages: vec![Message::text(Role::User, said)],
+                tools: Arc::new([Arc::new(tool.clone())]),
+                ..Request::default()
+            };
+            let Decision::Calls(calls) = Engine::new().decide(&request) else { panic!("{said}") };
+            assert_eq!(calls[0].arguments, json!({"text": expected}), "{said}");
+        }
+    }
+
+    #[test]
     fn a_greeting_a_farewell_and_thanks_are_answered_where_they_are_all() {
         for (language, text, expected) in [
             ("en", "Good morning.", Some(reply::GREETING)),
