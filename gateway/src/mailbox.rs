@@ -14,8 +14,8 @@ use gateway_core::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Messages that may wait for one device. A model streams at most some hundred events a second, and
-/// the task empties the box between two packets.
+/// Messages that may wait for one device, far more than there are results at once: the task empties the box before it takes
+/// in another packet. A model's answer may be longer, and has a channel of its own.
 pub(crate) const WAITING_MAX: usize = 512;
 
 /// A device's mailbox.

@@ -35,6 +35,7 @@ mod session;
 pub(crate) mod settings;
 mod sound;
 mod speech_output;
+mod streamed_answer;
 mod tokens;
 mod translations;
 mod turn_language;

@@ -11,7 +11,6 @@ use gateway_core::{
         ClientClass, CommandMatch, ErrorCode, FailureKind, Message, ModelEvent, Pending, Role, Scene, ToolCall, Turn,
     },
 };
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{
     call::CallContext,
@@ -28,6 +27,7 @@ use super::{
     progress::OnDisplay,
     restored_approvals::RestoredApprovals,
     services::Assistant,
+    streamed_answer::StreamedAnswer,
     turn_language::TurnLanguage,
 };
 use crate::{
@@ -38,9 +38,6 @@ use crate::{
     runtime::spawn,
 };
 
-/// Events of a model that may wait for the device's task. They have a channel of their own before the mailbox: a model knows
-/// neither mailbox nor turn, and what a cancelled request still sends is dropped with its channel.
-const EVENTS_MAX: usize = 64;
 /// The executor and the core agree about the longest call.
 const _: () = assert!(tools::limits::CALL_MS_MAX == TOOL_MS_MAX as u64);
 
@@ -74,7 +71,7 @@ struct Last {
     turn: Turn,
     model: Arc<dyn ChatModel>,
     request: Request,
-    cancel: CancellationToken,
+    answer: StreamedAnswer,
 }
 
 /// The tools of a request, and the box's own answer.
@@ -84,7 +81,7 @@ pub(crate) struct Asked {
     pub revision: u64,
     /// Number of tools to choose from.
     pub known: u32,
-    /// The box's own answer; `None` if a model was asked, whose answer arrives as a message.
+    /// The box's own answer; `None` if a model was asked, whose answer arrives as [events](Requests::next_event).
     pub answer: Option<Vec<ModelEvent>>,
 }
 
@@ -128,7 +125,7 @@ impl Requests {
         messages: Vec<Message>,
         (pending, scene): (Option<Pending>, Scene),
     ) -> Asked {
-        self.forget();
+        self.last = None;
         self.conversation = Some((turn.id, conversation::recent(&messages)));
         let language = self.language.of(turn);
         let (revision, mut request) = self.request((messages, pending, scene), language);
@@ -152,31 +149,30 @@ impl Requests {
         secrets.redact(&mut system);
         request.system = Some(system);
         request.watch = self.watch(turn);
-        let cancel = CancellationToken::new();
-        self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
-        let (events, mut received) = mpsc::channel(EVENTS_MAX);
+        let (asked_of, sent) = (model.clone(), request.clone());
         let mailbox = self.mailbox.clone();
         let preparer = (!ready).then(|| self.preparer.clone());
-        spawn("model", async move {
-            let stopped = cancel.clone();
-            if let Some(preparer) = preparer {
-                let late = answered_late(&preparer, &model, &request, turn, &mailbox);
-                if !matches!(stopped.run_until_cancelled(late).await, Some(false)) {
-                    return;
-                }
+        let answer = StreamedAnswer::begin(model.clone(), async move {
+            let mut request = sent;
+            if let Some(preparer) = preparer
+                && answered_late(&preparer, &asked_of, &request, turn, &mailbox).await
+            {
+                return None;
             }
             // What leaves the box has no secrets in it.
             secrets.redact_messages(&mut request.messages);
-            let hand_on = stopped.run_until_cancelled(async move {
-                while let Some(event) = received.recv().await {
-                    if mailbox.send(DeviceMessage::from(Input::Model { turn, event })).await.is_err() {
-                        return;
-                    }
-                }
-            });
-            tokio::join!(model.stream(request, events, cancel), hand_on);
+            Some(request)
         });
+        self.last = Some(Last { turn, model, request, answer });
         asked
+    }
+
+    /// The next event of the model that answers; pending for ever where none does. Cancel safe.
+    pub(super) async fn next_event(&mut self) -> (Turn, ModelEvent) {
+        match &mut self.last {
+            Some(Last { turn, answer, .. }) => (*turn, answer.next().await),
+            None => std::future::pending().await,
+        }
     }
 
     /// The system text of a request to this model.
@@ -277,23 +273,13 @@ impl Requests {
 
     /// Discards all further output of the model in this turn.
     pub(crate) fn cancel_model(&mut self, turn: Turn) {
-        if self.last.as_ref().is_some_and(|last| last.turn == turn) {
-            self.forget();
-        }
+        self.last.take_if(|last| last.turn == turn);
     }
 
     /// Forgets what the turn's model was sent.
     pub(crate) fn turn_done(&mut self, turn: Turn) {
-        if self.last.as_ref().is_some_and(|last| last.turn.id == turn.id) {
-            self.forget();
-        }
+        self.last.take_if(|last| last.turn.id == turn.id);
         self.conversation.take_if(|(id, _)| *id == turn.id);
-    }
-
-    fn forget(&mut self) {
-        if let Some(last) = self.last.take() {
-            last.cancel.cancel();
-        }
     }
 
     /// The wearer was being asked about these calls when the process died, and is asked again when they are run.
@@ -390,7 +376,6 @@ fn count(tools: usize) -> u32 {
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        self.forget();
         for cancel in self.called.values() {
             cancel.cancel();
         }

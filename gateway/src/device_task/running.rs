@@ -9,7 +9,7 @@ use gateway_core::{
     driver::Driver,
     input::{Input, UserInput},
     output::Output,
-    vocab::Timestamp,
+    vocab::{ModelEvent, Timestamp, Turn},
 };
 
 use super::{
@@ -183,6 +183,7 @@ struct Running<'a> {
 enum Event {
     Message(Option<DeviceMessage>),
     Frame(Result<Option<Bytes>, LinkError>),
+    Model(Turn, ModelEvent),
     /// The link has sent the sound that it had.
     Room,
     /// The device has come back on another connection.
@@ -219,6 +220,8 @@ impl Shell for Running<'_> {
             () = self.session.link.outgoing.room_for_sound() => Event::Room,
             () = self.session.update.changed() => Event::Firmware,
             frame = next_frame(&mut self.up) => Event::Frame(frame),
+            // Last: a long answer that comes at once must not keep back what the wearer does.
+            (turn, event) = self.session.requests.next_event() => Event::Model(turn, event),
         }
     }
 
@@ -240,6 +243,7 @@ impl Shell for Running<'_> {
                 }
                 session.frame(&bytes);
             }
+            Event::Model(turn, event) => session.input(Input::Model { turn, event }),
             Event::Frame(Ok(None)) => session.end(End::Lost),
             Event::Frame(Err(error)) => session.failed(&error),
         }
