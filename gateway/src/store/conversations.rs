@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Disk, Error,
     copy::Scope,
-    keys::{id_of, owner_of, user_key},
+    keys::{id_of, owner_of, user_key, user_prefix},
     opened::Opened,
     records::MessageRecord,
     rows::{COUNTER, Kind},
@@ -75,8 +75,13 @@ fn row(conversation: &Conversation) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(conversation).map_err(|_| Error::Damaged { database: "conversations" })
 }
 
-/// Begins one and returns its number. Beyond the maximum, the oldest is removed.
+/// Begins one and returns its number.
 pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64) -> Result<u64, Error> {
+    begun(disk, txn, user, wall_ms).map(|new| new.id)
+}
+
+/// A new one, which is stored. Beyond the maximum, the oldest is removed.
+fn begun(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64) -> Result<Conversation, Error> {
     let (count, first) = disk.rows.first(txn, Kind::Conversations, user)?;
     if let Some((id, value)) = first.filter(|_| count >= CONVERSATIONS_MAX) {
         let oldest = value.and_then(|value| of(&value, id)).unwrap_or_default();
@@ -85,8 +90,17 @@ pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64
         }
         disk.rows.remove(txn, Kind::Conversations, user, &id.to_be_bytes())?;
     }
-    let new = Conversation { began_wall_ms: wall_ms, last_wall_ms: wall_ms, ..Conversation::default() };
-    disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)
+    let first_message = end_of_last(disk, txn, user)?;
+    let new = Conversation { began_wall_ms: wall_ms, last_wall_ms: wall_ms, first_message, ..Conversation::default() };
+    let id = disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)?;
+    Ok(Conversation { id, ..new })
+}
+
+/// Behind the ids of the newest conversation that can be read; the next message has none before it. The last messages may be
+/// damaged, and an id that another conversation has would make its message one of that.
+fn end_of_last(disk: &Opened, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
+    let last = disk.rows.last(txn, Kind::Conversations, user)?;
+    Ok(last.and_then(|(id, value)| of(&value, id)).map_or(0, |last| last.ids().end))
 }
 
 /// The conversation that was begun last. None where its row is damaged or it was erased: the ids of one conversation have no
@@ -94,36 +108,38 @@ pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64
 fn latest(disk: &Opened, txn: &RwTxn<'_>, user: &str) -> Result<Option<Conversation>, Error> {
     let begun = disk.rows.last_assigned(txn, Kind::Conversations, user)?;
     let last = disk.rows.last(txn, Kind::Conversations, user)?.filter(|(id, _)| *id >= begun);
-    Ok(last.and_then(|(id, value)| of(&value?, id)))
+    Ok(last.and_then(|(id, value)| of(&value, id)))
 }
 
-/// Adds messages, stored from id `first` on, to the latest conversation; without one, to a new one.
+/// Stores messages, in the latest conversation; without one, in a new one.
 pub(super) fn append(
     disk: &Opened,
     txn: &mut RwTxn<'_>,
     user: &str,
-    first: u64,
     messages: &[MessageRecord],
     title: &str,
 ) -> Result<(), Error> {
     let Some(newest) = messages.last() else { return Ok(()) };
-    let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-    let fits = |last: &Conversation| last.messages.saturating_add(count) <= MESSAGES_MAX;
+    let (prefix, from) = (user_prefix(user)?, end_of_last(disk, txn, user)?);
+    let first = disk.messages.next_number(txn, &prefix, from)?;
+    let mut next = first;
+    for message in messages {
+        let id = disk.messages.next_number(txn, &prefix, next)?;
+        disk.messages.put_record::<MessageRecord>(txn, &user_key(user, id)?, message)?;
+        next = id.saturating_add(1);
+    }
+    let first_of = |last: &Conversation| if last.messages == 0 { first } else { last.first_message };
+    let fits = |last: &Conversation| next.saturating_sub(first_of(last)) <= MESSAGES_MAX;
     let mut conversation = match latest(disk, txn, user)?.filter(fits) {
         Some(latest) => latest,
-        None => {
-            let id = begin(disk, txn, user, newest.wall_ms)?;
-            let began_wall_ms = newest.wall_ms;
-            Conversation { id, began_wall_ms, ..Conversation::default() }
-        }
+        None => begun(disk, txn, user, newest.wall_ms)?,
     };
-    if conversation.messages == 0 {
-        conversation.first_message = first;
-    }
+    conversation.first_message = first_of(&conversation);
+    // Where a damaged row keeps an id, it is one of this conversation: its ids have no gap.
+    conversation.messages = next.saturating_sub(conversation.first_message);
     if conversation.title.is_empty() {
         title.clone_into(&mut conversation.title);
     }
-    conversation.messages += count;
     conversation.last_wall_ms = newest.wall_ms;
     disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)
 }

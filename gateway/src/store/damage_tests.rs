@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{apps::client::Client, registry::Registry};
 
 use super::{
+    keys::user_key,
     migrations,
     opened::Opened,
     schema,
@@ -367,12 +368,121 @@ async fn a_counter_that_is_damaged_gives_no_number_twice() {
     raw(folder.path(), |opened| {
         let mut txn = opened.env.write_txn().unwrap();
         let table = opened.rows.of(Kind::Facts);
-        let counter = table.last_key(&txn, b"\x03ann").unwrap().unwrap().to_vec();
+        let counter = rows::full_key(table.name, "ann", rows::COUNTER).unwrap();
         table.raw.put(&mut txn, &counter, b"nonsense").unwrap();
         txn.commit().unwrap();
     });
     let store = Store::open(folder.path(), SIZE_MIB).unwrap();
     assert_eq!(store.write(add()).await.unwrap(), 4);
+    store.close().await.unwrap();
+    // A bit of its key.
+    raw(folder.path(), |opened| {
+        let mut txn = opened.env.write_txn().unwrap();
+        let table = opened.rows.of(Kind::Facts);
+        let counter = rows::full_key(table.name, "ann", rows::COUNTER).unwrap();
+        let flipped = rows::full_key(table.name, "ann", b"\x7f").unwrap();
+        let stored = table.raw.get(&txn, &counter).unwrap().unwrap().to_vec();
+        assert!(table.delete(&mut txn, &counter).unwrap());
+        table.raw.put(&mut txn, &flipped, &stored).unwrap();
+        txn.commit().unwrap();
+    });
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    assert_eq!(store.write(add()).await.unwrap(), 5);
+}
+
+/// Moves Ann's row of this number to the number that differs from it in one bit.
+fn flip_number(folder: &Path, table: &str, number: u64, bit: u32) {
+    raw(folder, |opened| {
+        let table = opened.tables().find(|one| one.name == table).unwrap();
+        let [own, flipped] = [number, number ^ (1 << bit)].map(|number| user_key("ann", number).unwrap());
+        let mut txn = opened.env.write_txn().unwrap();
+        let stored = table.raw.get(&txn, &own).unwrap().unwrap().to_vec();
+        assert!(table.raw.get(&txn, &flipped).unwrap().is_none());
+        assert!(table.delete(&mut txn, &own).unwrap());
+        table.raw.put(&mut txn, &flipped, &stored).unwrap();
+        txn.commit().unwrap();
+    });
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_last_number_drops_no_row_and_overwrites_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let append = || Write::AppendRowWithin { kind: Kind::Ledger, owner: "ann".into(), value: vec![7], rows_max: 100 };
+    let note = || Write::AddNote { user: "ann".into(), note: NoteRecord { text: "x".into(), created_wall_ms: 0 } };
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    for wanted in 1..=5 {
+        assert_eq!(store.write(append()).await.unwrap(), wanted);
+        assert_eq!(store.write(note()).await.unwrap(), wanted);
+    }
+    store.close().await.unwrap();
+    for table in ["ledger", "notes"] {
+        flip_number(folder.path(), table, 5, 40);
+        // To 6: the number is taken, although it is not readable.
+        flip_number(folder.path(), table, 4, 1);
+    }
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    for wanted in [4, 5, 7, 8] {
+        assert_eq!(store.write(append()).await.unwrap(), wanted);
+        assert_eq!(store.write(note()).await.unwrap(), wanted);
+    }
+    let kept: Vec<u64> = store.disk().numbered(Kind::Ledger, "ann", 99).unwrap().iter().map(|(id, _)| *id).collect();
+    assert_eq!(kept, [1, 2, 3, 4, 5, 7, 8]);
+    let kept: Vec<u64> = store.disk().notes("ann", 99, |_| true).unwrap().iter().map(|(id, _)| *id).collect();
+    assert_eq!(kept, [8, 7, 5, 4, 3, 2, 1]);
+    store.close().await.unwrap();
+    assert_eq!(check(folder.path(), SIZE_MIB, None).unwrap().len(), 4, "all can still be set aside");
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_number_leaves_each_message_in_its_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let say = |texts: &[&str]| {
+        let messages = texts.iter().map(|text| MessageRecord { wall_ms: 1, json: (*text).to_owned() }).collect();
+        Write::AppendMessages { user: "ann".into(), messages, title: "t".into() }
+    };
+    let begin = || Write::BeginConversation { user: "ann".into(), wall_ms: 1 };
+    let all = |store: &Store| -> Vec<(u64, String)> {
+        let disk = store.disk();
+        let texts = |one: &Conversation| disk.messages_of("ann", one).unwrap().into_iter().map(|message| message.json);
+        disk.conversations("ann").unwrap().iter().map(|one| (one.id, texts(one).collect())).collect()
+    };
+    let told = |wanted: &[(u64, &str)]| -> Vec<(u64, String)> {
+        wanted.iter().map(|(id, texts)| (*id, (*texts).to_owned())).collect()
+    };
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    store.write(say(&["a", "b", "c"])).await.unwrap();
+    store.close().await.unwrap();
+    flip_number(folder.path(), "messages", 3, 40);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    store.write(say(&["d"])).await.unwrap();
+    store.write(begin()).await.unwrap();
+    store.write(say(&["e"])).await.unwrap();
+    assert_eq!(all(&store), told(&[(1, "abd"), (2, "e")]));
+    store.close().await.unwrap();
+    // The last message of a conversation that is over: its id is given to none of the next one.
+    flip_number(folder.path(), "messages", 5, 50);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    store.write(begin()).await.unwrap();
+    store.write(say(&["f"])).await.unwrap();
+    assert_eq!(all(&store), told(&[(1, "abd"), (2, ""), (3, "f")]));
+    store.close().await.unwrap();
+    // To 4 more, among those of the messages that follow.
+    flip_number(folder.path(), "messages", 6, 3);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    for texts in [&["g", "h"][..], &["i", "j", "k", "l", "m", "n", "o", "p"]] {
+        store.write(say(texts)).await.unwrap();
+    }
+    assert_eq!(all(&store), told(&[(1, "abd"), (2, ""), (3, "ghijklmnop")]));
+    store.close().await.unwrap();
+    // The row of the conversation: the next message begins another one, in which the one after it is too.
+    flip_number(folder.path(), "conversations", 3, 40);
+    let store = Store::open(folder.path(), SIZE_MIB).unwrap();
+    store.write(say(&["q"])).await.unwrap();
+    store.write(say(&["r"])).await.unwrap();
+    assert_eq!(all(&store), told(&[(1, "abd"), (2, ""), (4, "qr")]));
+    assert_eq!(store.disk().latest_conversation("ann").unwrap().map(|one| one.id), Some(4));
+    store.close().await.unwrap();
+    assert_eq!(check(folder.path(), SIZE_MIB, None).unwrap().len(), 4, "all can still be set aside");
 }
 
 #[tokio::test]

@@ -187,10 +187,9 @@ impl Tables {
         Ok(())
     }
 
-    /// The number under which the row was put: one more than the owner's last.
+    /// The number under which the row was put: the owner's [next](Table::next_number).
     pub(super) fn append(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
-        let last = self.of(kind).last_key(txn, &user_prefix(owner)?)?.map(id_of);
-        let id = last.map_or(1, |last| last.saturating_add(1));
+        let id = self.of(kind).next_number(txn, &user_prefix(owner)?, 1)?;
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
         Ok(id)
     }
@@ -198,7 +197,8 @@ impl Tables {
     /// Puts a row under the owner's next number. No number is assigned twice, even after the last row was removed.
     pub(super) fn add(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
         let table = self.of(kind);
-        let id = self.last_assigned(txn, kind, owner)?.saturating_add(1);
+        let behind = self.last_assigned(txn, kind, owner)?.saturating_add(1);
+        let id = table.next_number(txn, &user_prefix(owner)?, behind)?;
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
         table.put(txn, &full_key(table.name, owner, COUNTER)?, &id.to_be_bytes())?;
         Ok(id)
@@ -207,23 +207,22 @@ impl Tables {
     /// The highest number under which a row of an owner was ever added, also where it was removed since; 0: none was.
     pub(super) fn last_assigned(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<u64, Error> {
         let table = self.of(kind);
-        match table.get(txn, &full_key(table.name, owner, COUNTER)?) {
-            Ok(last) => Ok(last.map_or(0, id_of)),
-            // The numbers in use are known from the rows.
-            Err(Error::Damaged { .. }) => Ok(self.last(txn, kind, owner)?.map_or(0, |(id, _)| id)),
-            Err(error) => Err(error),
-        }
+        let counter = value_or_none(table.get(txn, &full_key(table.name, owner, COUNTER)?))?;
+        // Where the counter is damaged, its value or its key, the numbers in use are known from the rows.
+        let last = self.last(txn, kind, owner)?.map_or(0, |(id, _)| id);
+        Ok(counter.map_or(0, |counter| id_of(&counter)).max(last))
     }
 
-    /// An owner's row with the highest number, of those that were added; without its value if it is damaged.
-    pub(super) fn last(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<Option<NumberedRow>, Error> {
+    /// An owner's row with the highest number, of those that were added and can be read.
+    pub(super) fn last(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let (table, prefix) = (self.of(kind), user_prefix(owner)?);
-        let keys = table.keys(txn, &prefix)?;
-        let last = keys.iter().rev().find(|key| key.len() == prefix.len() + size_of::<u64>());
-        last.map(|key| Ok((id_of(key), value_or_none(table.get(txn, key))?))).transpose()
+        let bytes = prefix.len() + size_of::<u64>();
+        let mut rows = table.prefix_backwards(txn, &prefix)?;
+        let last = rows.find(|row| !matches!(row, Ok((key, _)) if key.len() != bytes));
+        Ok(last.transpose()?.map(|(key, value)| (id_of(key), value.to_vec())))
     }
 
-    /// An owner's row with the lowest number, likewise, and how many there are.
+    /// An owner's row with the lowest number, of those that were added, damaged or not, and how many there are.
     pub(super) fn first(
         &self,
         txn: &RwTxn<'_>,

@@ -19,7 +19,7 @@ use rkyv::{
 
 use super::{
     Error,
-    keys::{id_in_words, owner_of},
+    keys::{id_in_words, id_of, owner_of},
 };
 
 /// Bytes of the checksum behind a value.
@@ -212,9 +212,31 @@ impl Table {
         })
     }
 
-    /// The last key with a prefix, damaged rows included, since their numbers are not assigned again.
-    pub(super) fn last_key<'t>(&self, txn: &'t RoTxn<'_>, prefix: &[u8]) -> Result<Option<&'t [u8]>, Error> {
-        Ok(self.raw.rev_prefix_iter(txn, prefix)?.next().transpose()?.map(|(key, _)| key))
+    /// The next number of rows with a prefix: at least `from`, and behind all rows that can be read. A damaged row does not
+    /// count, since one flipped bit in its key makes a huge number. Where it stands is left out, so that it is not
+    /// overwritten before it is set aside.
+    pub(super) fn next_number(&self, txn: &RoTxn<'_>, prefix: &[u8], from: u64) -> Result<u64, Error> {
+        let (mut next, mut damaged) = (from.max(1), Vec::new());
+        for row in self.raw.rev_prefix_iter(txn, prefix)? {
+            let (key, stored) = row?;
+            if key.len() != prefix.len() + size_of::<u64>() {
+                continue;
+            }
+            let number = id_of(key);
+            // With so many damaged ones, more than a bit was changed: each append need not look at all of them.
+            if unseal(key, stored).is_some() || damaged.len() >= DAMAGED_MAX {
+                next = next.max(number.saturating_add(1));
+                break;
+            }
+            self.note(key);
+            damaged.push(number);
+        }
+        for taken in damaged.into_iter().rev() {
+            if taken == next {
+                next = taken.saturating_add(1);
+            }
+        }
+        Ok(next)
     }
 
     /// All keys with a prefix, damaged rows included.

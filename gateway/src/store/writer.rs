@@ -13,7 +13,7 @@ use super::{
     Disk, Error, conversations,
     copy::Scope,
     guard::{Reply, answer, caught},
-    keys::{id_of, user_key, user_prefix},
+    keys::{user_key, user_prefix},
     names,
     opened::Opened,
     queue::{self, Jobs, Queue},
@@ -309,14 +309,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         }
         Write::RenameDevice { id, name } => rename(disk, txn, id, name),
         Write::AppendMessages { user, messages, title } => {
-            let first = next_id(&disk.messages, txn, user)?;
-            let mut id = first;
-            for message in messages {
-                disk.messages.put_record::<MessageRecord>(txn, &user_key(user, id)?, message)?;
-                id = id.saturating_add(1);
-            }
-            conversations::append(disk, txn, user, first, messages, title)?;
-            Ok(id)
+            conversations::append(disk, txn, user, messages, title).map(|()| 0)
         }
         Write::BeginConversation { user, wall_ms } => conversations::begin(disk, txn, user, *wall_ms),
         Write::PutSummary { user, text, behind } => conversations::summarise(disk, txn, user, text, *behind),
@@ -331,7 +324,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         }
         Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
         Write::AddNote { user, note } => {
-            let id = next_id(&disk.notes, txn, user)?;
+            let id = disk.notes.next_number(txn, &user_prefix(user)?, 1)?;
             // Numbers go up: with a small one there cannot be many.
             if id > NOTES_MAX && count(&disk.notes, txn, user)? >= NOTES_MAX {
                 return Err(Error::TooMany { what: "notes", max: NOTES_MAX });
@@ -376,10 +369,6 @@ fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -
         return Err(Error::NameTaken(device.name.clone()));
     }
     Ok(())
-}
-
-fn next_id(table: &Table, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
-    Ok(table.last_key(txn, &user_prefix(user)?)?.map_or(1, |key| id_of(key).saturating_add(1)))
 }
 
 fn count(table: &Table, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
