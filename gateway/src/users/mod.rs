@@ -387,7 +387,7 @@ mod tests {
         store::{DeviceRecord, Write},
     };
 
-    fn open(folder: &tempfile::TempDir) -> Arc<Users> {
+    pub(super) fn open(folder: &tempfile::TempDir) -> Arc<Users> {
         let store = Store::open(folder.path(), 16).unwrap();
         let roster = Arc::<Roster>::default();
         let approvals = Arc::new(ApprovalBroker::new(roster.clone(), Arc::<Registry>::default()));

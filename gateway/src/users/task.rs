@@ -38,6 +38,9 @@ use crate::{
 const IN_PROGRESS_MAX: usize = 256;
 /// Until it is looked again whether somebody still has a sender of a task that has nothing to do, in microseconds.
 const RECHECK_US: u64 = 1_000_000;
+/// Until a task that rests says so again, in microseconds. A sender that was handed out meanwhile and dropped unused has woken
+/// nobody, and a task that is not known to rest makes no room for another user's.
+const REST_AGAIN_US: u64 = 10_000_000;
 
 /// A user's task.
 pub(super) struct Task {
@@ -64,7 +67,7 @@ pub(super) struct Task {
     idle_us: u64,
     /// Since when there has been nothing to do, in microseconds.
     quiet_us: Option<u64>,
-    /// When to look again whether it may end.
+    /// When to say again that it rests, and whether it may end.
     recheck_us: Option<u64>,
 }
 
@@ -211,11 +214,12 @@ impl Task {
         let over_us = self.quiet_us.get_or_insert(now_us).saturating_add(self.idle_us);
         let leaves = quiescence == Quiescence::Idle && over_us <= now_us;
         let alone = self.users.upgrade().is_none_or(|users| users.rests(&self.name, self.number, quiescence, leaves));
-        self.recheck_us = match (alone, quiescence) {
-            (false, _) => Some(now_us.saturating_add(RECHECK_US)),
-            (true, Quiescence::Idle) => Some(over_us.max(now_us.saturating_add(RECHECK_US))),
-            (true, Quiescence::Pending) => None,
+        let wait_us = match (alone, quiescence) {
+            (false, _) => RECHECK_US,
+            (true, Quiescence::Idle) => over_us.saturating_sub(now_us).clamp(RECHECK_US, REST_AGAIN_US),
+            (true, Quiescence::Pending) => REST_AGAIN_US,
         };
+        self.recheck_us = Some(now_us.saturating_add(wait_us));
     }
 
     /// A place for one result; `None`: too much is in progress.
@@ -290,5 +294,50 @@ fn write_of(user: &str, record: Record) -> Write {
         Record::HistoryCleared => Write::ClearMessages { user },
         Record::Entry(entry) => Write::PutEntry { user, entry },
         Record::EntryRemoved { id } => Write::RemoveEntry { user, id },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
+
+    use super::*;
+    use crate::{
+        runtime::drive::settle,
+        users::{Running, WAITING_MAX, tests::open},
+    };
+
+    #[tokio::test]
+    async fn a_task_whose_sender_was_dropped_unused_makes_room_again() {
+        let reminder = ScheduleEntry {
+            id: 1,
+            kind: ScheduleKind::Reminder { text: "oven".to_owned() },
+            due_wall_ms: 4_000_000_000_000,
+            duration_ms: None,
+        };
+        for (schedule, quiescence) in [(vec![reminder], Quiescence::Pending), (Vec::new(), Quiescence::Idle)] {
+            let folder = tempfile::tempdir().unwrap();
+            let users = open(&folder);
+            let (mailbox, messages) = mpsc::channel(WAITING_MAX);
+            let end = CancellationToken::new();
+            let mut task = Task::new(&users, ("ann", 1), messages, end.clone());
+            let running = Running { mailbox, end, number: 1, quiescence: None };
+            users.tasks().running.insert("ann".to_owned(), running);
+            let (summary, history, last_wall_ms, next_id, spending) = (None, Vec::new(), None, 2, Vec::new());
+            task.driver.push(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
+            settle(&mut task);
+            let known = || users.tasks().running["ann"].quiescence;
+            assert_eq!(known(), Some(quiescence));
+            // Of a device that is refused behind it.
+            drop(users.mailbox("ann").unwrap());
+            assert_eq!(known(), None);
+            let due_us = task.next_tick_us().expect("it looks again");
+            assert!(due_us <= clock::mono_us() + REST_AGAIN_US);
+            task.recheck_us = Some(0);
+            task.tick();
+            assert_eq!(known(), Some(quiescence));
+            let mut tasks = users.tasks();
+            assert!(users.retire(&mut tasks).unwrap());
+        }
     }
 }
