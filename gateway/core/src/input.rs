@@ -199,7 +199,7 @@ pub enum UserInput {
         /// Spending of the last days on which models were asked, newest first.
         spending: Vec<Spending>,
     },
-    /// A device of this user connected; not a session in which somebody types on the box.
+    /// A device of this user connected; not a session in which somebody types on the box. One that is there already begins anew.
     DeviceJoined { device: String },
     /// It disconnected.
     DeviceLeft { device: String },

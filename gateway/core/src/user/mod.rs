@@ -260,8 +260,10 @@ impl Machine for User {
 /// Devices and their turns.
 impl User {
     fn device_joined(&mut self, device: String) {
+        // It begins anew, and has forgotten its turn and what it was to announce. Of the session that it has replaced nobody
+        // is told that it left.
         if self.devices.contains(&device) {
-            return;
+            self.device_left(&device);
         }
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device.clone());
@@ -341,22 +343,61 @@ impl User {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use crate::{
         driver::Driver,
-        vocab::{Due, ScheduleKind},
+        input::AnnouncementId,
+        vocab::{Due, ScheduleEntry, ScheduleKind},
     };
+
+    /// Handles an input; all outputs.
+    fn outputs(driver: &mut Driver<User>, input: UserInput) -> Vec<UserOutput> {
+        let now = Timestamp { mono_us: 1, ..Timestamp::default() };
+        driver.push(input);
+        core::iter::from_fn(|| driver.poll_output(now)).collect()
+    }
 
     /// Handles an input; the ticket of the last record that was to be stored.
     fn handle(driver: &mut Driver<User>, input: UserInput) -> u64 {
-        let (now, mut last) = (Timestamp { mono_us: 1, ..Timestamp::default() }, 0);
-        driver.push(input);
-        while let Some(output) = driver.poll_output(now) {
-            if let UserOutput::Persist { ticket, .. } = output {
-                last = ticket;
-            }
-        }
-        last
+        let tickets = outputs(driver, input).into_iter().rev().find_map(|output| match output {
+            UserOutput::Persist { ticket, .. } => Some(ticket),
+            _ => None,
+        });
+        tickets.unwrap_or_default()
+    }
+
+    #[test]
+    fn a_device_that_begins_anew_holds_no_turn_and_is_told_everything_again() {
+        let mut driver = Driver::new(User::new(Config::default()));
+        let entry = |id, kind, due_wall_ms, duration_ms| ScheduleEntry { id, kind, due_wall_ms, duration_ms };
+        let schedule = vec![
+            entry(1, ScheduleKind::Reminder { text: "oven".into() }, 0, None),
+            entry(2, ScheduleKind::timer("tea".into()), 600_000, Some(600_000)),
+        ];
+        let (summary, history, last_wall_ms, next_id, spending) = (None, Vec::new(), None, 3, Vec::new());
+        handle(&mut driver, UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
+        let joined = || UserInput::DeviceJoined { device: "glasses".into() };
+        let turn = Turn { id: 1, revision: 0 };
+        outputs(&mut driver, joined());
+        // The reminder was not heard on them, and is told them again after a while.
+        outputs(&mut driver, UserInput::Announced { device: "glasses".into(), id: 1, heard: false });
+        outputs(&mut driver, UserInput::TurnRequested { device: "glasses".into(), turn });
+        outputs(&mut driver, UserInput::DeviceJoined { device: "phone".into() });
+        outputs(&mut driver, UserInput::Announced { device: "phone".into(), id: 1, heard: false });
+        let waits = outputs(&mut driver, UserInput::TurnRequested { device: "phone".into(), turn });
+        assert!(waits.is_empty(), "{waits:?}");
+        // Their older session still stood.
+        let told = outputs(&mut driver, joined());
+        let timers = |output: &UserOutput| matches!(output, UserOutput::Timers { device, running } if device == "glasses" && running.len() == 1);
+        assert!(told.iter().any(timers), "{told:?}");
+        let granted = |output: &UserOutput| matches!(output, UserOutput::Grant { device, .. } if device == "phone");
+        assert!(told.iter().any(granted), "{told:?}");
+        let announced = |output: &UserOutput| matches!(output, UserOutput::Announce { device, announcement } if device == "glasses" && announcement.id == AnnouncementId::Schedule(1));
+        assert!(told.iter().any(announced), "{told:?}");
+        // What they were to announce is theirs again as well.
+        assert!(outputs(&mut driver, joined()).iter().any(announced));
     }
 
     #[test]
