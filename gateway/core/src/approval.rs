@@ -2,7 +2,8 @@
 //!
 //! A question is bound to its turn and to the hash of the arguments that it is about. No answer means no. A yes that
 //! began before the question was put does not answer it; neither does a press or typed text in the first moment, when
-//! it cannot have been read yet.
+//! it cannot have been read yet. What is shown reaches nobody while the link is lost or stalled. Nobody acknowledges it, so
+//! that a yes that comes late, or that the glasses may have kept, counts only if the question had been heard before.
 //!
 //! A call from outside of any turn has no place in an answer: its question waits until nobody speaks, and is the only
 //! one while it is open.
@@ -19,12 +20,17 @@ use crate::{
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
+/// How long after a lost link what is typed may be older than its return: glasses send at once what they have kept.
+const KEPT_TEXT_MS: u32 = 4_000;
+
 /// Questions that wait for a yes or no. The first is the one being asked.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     questions: VecDeque<Question>,
     /// Questions from outside that wait until nobody speaks. The requester decides how long they wait.
     outside: VecDeque<Approval>,
+    /// Until then, what is typed may have been kept while the link was lost.
+    kept_until_us: u64,
 }
 
 #[derive(Debug)]
@@ -32,6 +38,8 @@ struct Question {
     approval: Approval,
     /// Since when the wearer can know of it; `None`: not yet.
     put_us: Option<u64>,
+    /// Since when it is certain that the wearer does: the glasses have played some of it.
+    heard_us: Option<u64>,
     /// Its state while it is open.
     stands: Option<Standing>,
 }
@@ -39,7 +47,8 @@ struct Question {
 /// The state of an open question.
 #[derive(Debug)]
 struct Standing {
-    since_us: u64,
+    /// Since when the glasses can show it; `None`: not yet.
+    shown_us: Option<u64>,
     until_us: u64,
     /// The question in pages that fit the display.
     cards: Vec<Content>,
@@ -49,13 +58,22 @@ struct Standing {
 
 impl Question {
     fn new(approval: Approval) -> Self {
-        Self { approval, put_us: None, stands: None }
+        Self { approval, put_us: None, heard_us: None, stands: None }
+    }
+
+    /// It is on its way to the glasses: with a display it is seen at once, without one it is heard when its turn in the
+    /// answer comes. One from outside is unexpected and counts once it was heard: a yes of that moment may be meant for
+    /// somebody else.
+    fn note_put(&mut self, cx: &Context) {
+        let is_seen = cx.display.is_some() && !self.approval.is_from_outside();
+        let is_put = cx.linked && (is_seen || !cx.speaker);
+        self.put_us = is_put.then(|| cx.now_us());
     }
 
     /// Whether it cannot have been read yet: a press or typed text now was begun before it was shown.
     fn is_unread(&self, cx: &Context) -> bool {
-        let since_us = self.stands.as_ref().map_or(u64::MAX, |standing| standing.since_us);
-        cx.now_us() < since_us.saturating_add(u64::from(QUESTION_READ_MS_MIN) * 1_000)
+        let shown_us = self.stands.as_ref().and_then(|standing| standing.shown_us).unwrap_or(u64::MAX);
+        cx.now_us() < shown_us.saturating_add(u64::from(QUESTION_READ_MS_MIN) * 1_000)
     }
 }
 
@@ -64,8 +82,10 @@ impl Question {
 pub(crate) struct Answer<'a> {
     /// The whole text.
     pub(crate) text: &'a str,
-    /// When it began.
-    pub(crate) started_us: u64,
+    /// When it began to be spoken, or was typed.
+    pub(crate) began_us: u64,
+    /// Whether it was heard much later than it was spoken.
+    pub(crate) late: bool,
     /// Whether it may be the assistant's own voice, and thus the words of a tool.
     pub(crate) echo: bool,
     /// Whether it was said or typed.
@@ -122,22 +142,39 @@ impl Approvals {
         self.questions.front().is_some_and(|question| question.put_us.is_none())
     }
 
-    /// The wearer hears the open question.
-    pub(crate) fn handle_heard(&mut self, cx: &Context) {
+    /// The wearer knows the open question; `played`: the glasses have played some of it.
+    pub(crate) fn handle_heard(&mut self, cx: &Context, played: bool) {
         if let Some(question) = self.questions.front_mut() {
             question.put_us.get_or_insert(cx.now_us());
+            if played {
+                question.heard_us.get_or_insert(cx.now_us());
+            }
+        }
+    }
+
+    /// The link is back. A question of which nothing was heard may have been sent in vain: it is put now.
+    pub(crate) fn handle_resumed(&mut self, cx: &Context) {
+        self.kept_until_us = cx.after_ms(KEPT_TEXT_MS);
+        if let Some(question) = self.questions.front_mut().filter(|question| question.heard_us.is_none()) {
+            question.note_put(cx);
+            if let Some(standing) = &mut question.stands {
+                standing.shown_us.get_or_insert(cx.now_us());
+            }
         }
     }
 
     /// Whether this yes or no was typed before the open question can have been read: it is meant for something earlier.
     pub(crate) fn is_premature(&self, cx: &Context, text: &str) -> bool {
-        self.questions.front().is_some_and(|question| question.is_unread(cx)) && commands::yes_or_no(text).is_some()
+        let may_be_kept = cx.now_us() < self.kept_until_us;
+        let is_premature = |question: &Question| question.is_unread(cx) || may_be_kept && question.heard_us.is_none();
+        self.questions.front().is_some_and(is_premature) && commands::yes_or_no(text).is_some()
     }
 
     /// Handles what the wearer said while a question was open. Returns the settled question.
     pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
         let question = self.questions.front()?;
-        if answer.started_us < question.put_us? {
+        let known_us = if answer.late { question.heard_us } else { question.put_us };
+        if answer.began_us < known_us? {
             return None;
         }
         let outcome = match commands::yes_or_no(answer.text)? {
@@ -221,16 +258,13 @@ impl Approvals {
     /// Puts the first question to the wearer; its time begins now.
     fn put(&mut self, cx: &mut Context) {
         if let Some(question) = self.questions.front_mut() {
-            // With a display it is seen at once; without one it is heard when its turn in the answer comes. A question
-            // from outside is unexpected and counts once it was heard: a yes of that moment may be meant for somebody
-            // else.
-            let seen = cx.display.is_some() && !question.approval.is_from_outside();
-            question.put_us = (seen || !cx.speaker).then(|| cx.now_us());
+            question.note_put(cx);
             let Approval { question: asked, expires_ms, .. } = &question.approval;
             cx.arm(Timer::ApprovalExpired, *expires_ms);
             let cards = reply::cards(&asked.title, &asked.shown, cx.display);
             let until_us = cx.after_ms(*expires_ms);
-            question.stands.insert(Standing { since_us: cx.now_us(), until_us, cards, card: 0 }).show(cx);
+            let shown_us = cx.linked.then(|| cx.now_us());
+            question.stands.insert(Standing { shown_us, until_us, cards, card: 0 }).show(cx);
             cx.push(Output::AskApproval(question.approval.clone()));
         }
     }

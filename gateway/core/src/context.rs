@@ -16,6 +16,8 @@ use crate::{
 pub(crate) struct Context {
     pub(crate) now: Timestamp,
     pub(crate) config: Config,
+    /// Whether the glasses are connected.
+    pub(crate) linked: bool,
     pub(crate) display: Option<DisplaySize>,
     pub(crate) speaker: bool,
     pub(crate) echo_cancelled: bool,
@@ -43,6 +45,7 @@ impl Context {
             now: Timestamp::default(),
             screen: Display::new(config.display, config.display_interval_ms),
             config,
+            linked: false,
             display: None,
             speaker: false,
             echo_cancelled: false,

@@ -5,8 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use super::Conversation;
 use crate::{
     agent::phrases,
-    approval,
-    floor::{AskedAgain, commands},
+    approval::{self, Answer},
+    floor::{AskedAgain, Utterance, commands},
     output::Chime,
     reply::Purpose,
     timers::Timer,
@@ -58,11 +58,11 @@ impl Conversation {
 
     /// Sound was played: a question may have been heard with it.
     pub(super) fn question_played(&mut self) {
-        if self.approvals.is_unheard()
-            && let Some(asked) = self.approvals.standing()
+        if let Some(asked) = self.approvals.standing()
             && self.reply.heard_question(asked.id)
         {
-            self.approvals.handle_heard(&self.cx);
+            let is_played = self.reply.played_question(asked.id);
+            self.approvals.handle_heard(&self.cx, is_played);
         }
     }
 
@@ -90,6 +90,17 @@ impl Conversation {
         if is_due && (self.cx.display.is_none() || !is_begun()) {
             self.say_question_again();
         }
+    }
+
+    /// What was said may answer the open question, unless it is the rest of a sentence whose beginning is missing, or was said
+    /// before a restart.
+    pub(super) fn answered_by_voice(&mut self, said: &Utterance) -> Option<Approval> {
+        if said.rest && !said.woken || self.is_from_before(said.started_us) {
+            return None;
+        }
+        let text = said.request.as_deref().unwrap_or(&said.text);
+        let &Utterance { spoken_us: began_us, late, echo, .. } = said;
+        self.approvals.handle_said(&mut self.cx, Answer { text, began_us, late, echo, by: AnsweredBy::Voice })
     }
 
     pub(super) fn approval_answered(&mut self, id: u64, choice: ApprovalChoice, by: AnsweredBy) {

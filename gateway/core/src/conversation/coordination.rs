@@ -132,9 +132,7 @@ impl Conversation {
     fn said(&mut self, said: Utterance) {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
-            let text = said.request.as_deref().unwrap_or(&said.text);
-            let answer = Answer { text, started_us: said.started_us, echo: said.echo, by: AnsweredBy::Voice };
-            let settled = self.approvals.handle_said(&mut self.cx, answer);
+            let settled = self.answered_by_voice(&said);
             if settled.is_some() {
                 self.interpreter.note_addressed(said.utterance);
                 self.approval_settled(settled);
@@ -224,7 +222,8 @@ impl Conversation {
         if self.approvals.is_premature(&self.cx, &request) || self.is_answer_to_be_repeated(&request) {
             return;
         }
-        let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false, by: AnsweredBy::Text };
+        let began_us = self.cx.now_us();
+        let answer = Answer { text: &request, began_us, late: false, echo: false, by: AnsweredBy::Text };
         let settled = self.approvals.handle_said(&mut self.cx, answer);
         if settled.is_some() {
             return self.approval_settled(settled);

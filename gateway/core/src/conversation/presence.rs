@@ -26,6 +26,7 @@ impl Conversation {
         };
         if lost_us.is_none() {
             self.give_up();
+            self.floor.handle_begun();
             self.listening = ListeningState::Idle;
         }
         self.cx.display = device.display;
@@ -40,6 +41,7 @@ impl Conversation {
             let activity = self.activity();
             self.floor.handle_resumed(&mut self.cx, &activity, lost_us);
             self.agent.handle_resumed(&mut self.cx);
+            self.approvals.handle_resumed(&self.cx);
         }
         if self.muted {
             self.cx.push(Output::SetMuted { muted: true, stays: self.mute_stays });

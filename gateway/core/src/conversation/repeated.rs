@@ -36,16 +36,21 @@ impl Conversation {
         self.repeated.asked_again = turn;
     }
 
+    /// Whether a voice that began at this time, monotonic, was said before the restart.
+    pub(super) fn is_from_before(&self, began_us: u64) -> bool {
+        began_us < self.repeated.until_us
+    }
+
     /// Whether a voice that began at this time, monotonic, is repeated, and what is going on is newer: a typed request, or the
     /// news of the restart.
     pub(super) fn is_older_than_reply(&self, began_us: u64) -> bool {
         let tells_news = self.restart_untold.is_some() && self.reply.purpose() == Some(&Purpose::Aside);
-        began_us < self.repeated.until_us && (self.agent.is_typed() || tells_news)
+        self.is_from_before(began_us) && (self.agent.is_typed() || tells_news)
     }
 
     /// Whether a request that began at this time is repeated, and older than what is being answered or asked.
     pub(super) fn is_older(&self, began_us: u64) -> bool {
-        let is_asked = || began_us < self.repeated.until_us && self.floor.is_asked_since(began_us);
+        let is_asked = || self.is_from_before(began_us) && self.floor.is_asked_since(began_us);
         self.is_older_than_reply(began_us) || is_asked()
     }
 
@@ -69,13 +74,13 @@ impl Conversation {
     /// Whether this is a yes or a no that counts for nothing: to a question that is asked again, or said before the restart, as
     /// where it is [typed](Self::typed_before).
     pub(super) fn is_void_answer(&self, text: &str, began_us: u64) -> bool {
-        let is_from_before = began_us < self.repeated.until_us && commands::yes_or_no(text).is_some();
+        let is_from_before = self.is_from_before(began_us) && commands::yes_or_no(text).is_some();
         self.is_answer_to_be_repeated(text) || is_from_before && !self.is_asked_from_before(began_us)
     }
 
     /// Whether a "stop" that began at this time was said before the restart, and what it meant has died with the process.
     pub(super) fn is_void_stop(&self, began_us: u64) -> bool {
-        let is_from_before = began_us < self.repeated.until_us && self.agent.turn().is_none();
+        let is_from_before = self.is_from_before(began_us) && self.agent.turn().is_none();
         is_from_before && !self.is_asked_from_before(began_us)
     }
 

@@ -66,6 +66,7 @@ impl Floor {
         // What was said before it is not part of what follows.
         open.pauses = Pace::default();
         open.started_us = open.started_us.max(cx.now_us().saturating_sub(BEFORE_US));
+        open.spoken_us = open.spoken_us.max(self.sound_clock.spoken_us(cx.now_us(), from_us));
         if from_us > open.began_us {
             cx.push(Output::MeasureFrom { utterance, from_us });
             if !self.deaf {

@@ -6,7 +6,7 @@ use super::{
     Activity, Event, Floor, Utterance, addressing, barge_in, cancel_all, caption, commands,
     confidence::Confidence,
     decode_policy,
-    origin::{Grounds, Origin},
+    origin::Grounds,
     pending_transcripts,
     second_pass::FirstText,
     talk::Talk,
@@ -33,6 +33,9 @@ const WORD_PAUSE_US: u64 = 60_000;
 
 impl Floor {
     pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
+        if let Some(heard_us) = fact.heard_us() {
+            self.sound_clock.note(cx.now_us(), heard_us);
+        }
         match fact {
             VoiceFact::SpeechStarted { utterance, at_us, voiced_us } => {
                 return self.started(cx, activity, utterance, (at_us, voiced_us));
@@ -107,16 +110,10 @@ impl Floor {
         let follows = !self.closed.is_empty();
         // The previous utterance is over; a new voice must not wait for a better text of it.
         let event = event.or_else(|| self.accept_first(cx, activity));
-        let mut origin = Origin {
-            grounds: self.grounds_now(cx.now_us()),
-            during_turn: activity.busy || follows,
-            over_speech: activity.speaking,
-            background: false,
-            echo: activity.speaking && !cx.echo_cancelled,
-            rest: false,
-        };
+        let spoken_us = self.sound_clock.spoken_us(cx.now_us(), at_us);
+        let mut origin = self.origin_now(cx, activity, spoken_us, follows);
         let event = event.or(self.take_rest(&mut origin, at_us));
-        self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
+        self.open = Some(Open::new(utterance, (cx.now_us(), spoken_us), at_us, origin));
         if origin.grounds != Grounds::None && !origin.grounds.is_doubtful(cx, None) {
             cx.push(Output::ExpectRequest { rank: RANK_FIRST });
         }
@@ -321,6 +318,8 @@ impl Floor {
         let mut closed = Closed {
             id: open.id,
             started_us: open.started_us,
+            spoken_us: open.spoken_us,
+            late: open.late,
             began_us: open.began_us,
             origin: open.origin,
             interrupted: open.interrupted,
@@ -414,6 +413,9 @@ impl Floor {
             listens,
             matched: closed.matched,
             started_us: closed.started_us,
+            spoken_us: closed.spoken_us,
+            late: closed.late,
+            rest: origin.rest,
             last_voice_us: closed.last_voice_us,
             waited_us: closed.waited_us,
             decided_us: closed.decided_us,

@@ -6,6 +6,7 @@ use super::{
     caption,
     lifecycle::{OPEN_TIMERS, UTTERANCE_STALLED_MS},
     origin::Origin,
+    sound_clock::SoundClock,
 };
 use crate::{context::Context, output::Output, timers::Timer};
 
@@ -33,6 +34,12 @@ impl Missed {
 }
 
 impl Floor {
+    /// A session begins, and with it the clock of the glasses.
+    pub(crate) fn handle_begun(&mut self) {
+        self.sound_clock = SoundClock::default();
+        self.resumed_us = 0;
+    }
+
     /// The link is lost: the open utterance waits for the sound that the device has kept meanwhile.
     pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
         self.deaf = true;
@@ -45,6 +52,8 @@ impl Floor {
     /// needs a wake word, that time has not passed.
     pub(crate) fn handle_resumed(&mut self, cx: &mut Context, activity: &Activity, lost_us: u64) {
         self.deaf = false;
+        self.resumed_us = cx.now_us();
+        self.sound_clock.handle_resumed(cx.now_us(), lost_us);
         self.delay_addressing(cx, lost_us);
         self.own_voice.delay(lost_us);
         let Some(open) = &mut self.open else {

@@ -19,6 +19,7 @@ mod partials;
 mod pending_transcripts;
 pub(crate) mod request_form;
 mod second_pass;
+mod sound_clock;
 mod talk;
 mod unfinished;
 mod utterance;
@@ -35,6 +36,7 @@ use self::{
     link_loss::Missed,
     origin::{Grounds, Origin},
     pace::Pace,
+    sound_clock::SoundClock,
     talk::Talk,
     utterance::{Closed, Interruption, Open},
     wake::Phrases,
@@ -91,8 +93,14 @@ pub(crate) struct Utterance {
     pub(crate) echo: bool,
     /// Whether it asks to end the current activity.
     pub(crate) cancels: bool,
-    /// When it began, monotonic.
+    /// When it began to be heard, monotonic.
     pub(crate) started_us: u64,
+    /// When it began to be spoken, monotonic; 0: not known.
+    pub(crate) spoken_us: u64,
+    /// Whether it was heard much later than it was spoken.
+    pub(crate) late: bool,
+    /// Whether it is the rest of a sentence whose beginning is missing: only a wake or cancel word in it counts.
+    pub(crate) rest: bool,
     /// Whether, over the assistant's speech, it tells no more than that the wearer listens.
     pub(crate) listens: bool,
     /// How well it matches a command, if that was asked.
@@ -156,6 +164,9 @@ pub(crate) struct Floor {
     deaf: bool,
     /// Sound that is missing in front of what came last, until a voice begins.
     missed: Option<Missed>,
+    sound_clock: SoundClock,
+    /// When the link was last back, monotonic: what was spoken before it is a replay.
+    resumed_us: u64,
 }
 
 impl Floor {
@@ -183,6 +194,8 @@ impl Floor {
             wordless: None,
             deaf: false,
             missed: None,
+            sound_clock: SoundClock::default(),
+            resumed_us: 0,
         }
     }
 

@@ -1,6 +1,6 @@
 //! How an utterance began: the state at that moment, and why it may be meant for the assistant.
 
-use super::Event;
+use super::{Activity, Event, Floor};
 use crate::{
     context::Context,
     vocab::{Addressing, Pending},
@@ -65,5 +65,26 @@ impl Origin {
     /// Reports the utterance as lost: whether it was certainly addressed. Any other one may be talk among people.
     pub(super) fn lost(&self, named: bool) -> Event {
         Event::Lost { addressed: named || matches!(self.grounds, Grounds::Called | Grounds::Asked) }
+    }
+}
+
+impl Floor {
+    /// The origin of an utterance that begins to be heard now and was spoken then; `follows`: the previous one has no text yet.
+    pub(super) fn origin_now(&self, cx: &Context, activity: &Activity, spoken_us: u64, follows: bool) -> Origin {
+        let grounds = match self.grounds_now(cx.now_us()) {
+            // It was said before the question, and is no answer to it.
+            Grounds::Asked if self.is_asked_since(spoken_us) => Grounds::None,
+            grounds => grounds,
+        };
+        // While the link was lost the wearer did not hear what is being said now.
+        let is_replay = activity.speaking && spoken_us < self.resumed_us;
+        Origin {
+            grounds,
+            during_turn: !is_replay && (activity.busy || follows),
+            over_speech: !is_replay && activity.speaking,
+            background: is_replay,
+            echo: activity.speaking && !cx.echo_cancelled,
+            rest: false,
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::{
     pace::Pace,
     partials::Partials,
     second_pass::SecondPass,
+    sound_clock::is_late,
     wake_evidence::WakeEvidence,
 };
 use crate::{
@@ -41,6 +42,10 @@ pub(super) struct Open {
     pub(super) id: u32,
     /// When the core was informed of it, monotonic.
     pub(super) started_us: u64,
+    /// When it began to be spoken, monotonic; 0: not known.
+    pub(super) spoken_us: u64,
+    /// Whether it was heard much later than it was spoken.
+    pub(super) late: bool,
     /// Capture time of its first voiced sample.
     pub(super) began_us: u64,
     pub(super) origin: Origin,
@@ -114,6 +119,8 @@ impl Silence {
 pub(super) struct Closed {
     pub(super) id: u32,
     pub(super) started_us: u64,
+    pub(super) spoken_us: u64,
+    pub(super) late: bool,
     pub(super) began_us: u64,
     pub(super) origin: Origin,
     pub(super) interrupted: Interruption,
@@ -159,10 +166,13 @@ impl Speculative {
 }
 
 impl Open {
-    pub(super) fn new(id: u32, started_us: u64, at_us: u64, origin: Origin) -> Self {
+    /// `spoken_us`: when it began to be spoken, as far as is known; `at_us`: its capture time.
+    pub(super) fn new(id: u32, (started_us, spoken_us): (u64, u64), at_us: u64, origin: Origin) -> Self {
         Self {
             id,
             started_us,
+            spoken_us,
+            late: is_late(spoken_us, started_us),
             began_us: at_us,
             origin,
             revision: 0,

@@ -35,6 +35,7 @@ impl Link {
 
     pub(crate) fn handle_connected(&mut self, cx: &mut Context) {
         *self = Self::Up;
+        cx.linked = true;
         cx.disarm(Timer::ResumeExpired);
         cx.arm(Timer::Heartbeat, cx.config.heartbeat_ms);
         cx.arm(Timer::DeviceSilent, cx.config.silent_ms_max);
@@ -66,6 +67,7 @@ impl Link {
     /// The link broke. The device may resume for a while.
     pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
         *self = Self::Lost { since_us: cx.now_us() };
+        cx.linked = false;
         cx.disarm(Timer::Heartbeat);
         cx.disarm(Timer::DeviceSilent);
         cx.arm(Timer::ResumeExpired, cx.config.resume_ms_max);

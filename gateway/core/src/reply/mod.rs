@@ -221,9 +221,14 @@ impl Reply {
         }
     }
 
-    /// Whether any of a question has been played.
+    /// Whether any of a question has been played, or whether it can only be read.
     pub(crate) fn heard_question(&self, id: u64) -> bool {
-        self.playout.as_ref().is_some_and(|playout| playout.heard_question(id))
+        self.playout.as_ref().is_some_and(|playout| playout.heard_question(id, playout.readable))
+    }
+
+    /// Whether any of a question has been played.
+    pub(crate) fn played_question(&self, id: u64) -> bool {
+        self.playout.as_ref().is_some_and(|playout| playout.has_speaker && playout.heard_question(id, false))
     }
 
     pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {

@@ -318,9 +318,9 @@ impl Playout {
         true
     }
 
-    /// Whether any of a question has been played, or whether it can only be read.
-    pub(super) fn heard_question(&self, id: u64) -> bool {
-        self.clauses.iter().any(|clause| clause.kind == Kind::Question(id) && clause.is_heard(self.readable))
+    /// Whether any of a question has been played; `readable`: also where it can only be read.
+    pub(super) fn heard_question(&self, id: u64, readable: bool) -> bool {
+        self.clauses.iter().any(|clause| clause.kind == Kind::Question(id) && clause.is_heard(readable))
     }
 
     /// Whether it can only be read: there is no speaker, or nothing was played.

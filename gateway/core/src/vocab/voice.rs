@@ -66,6 +66,20 @@ pub enum VoiceFact {
     },
 }
 
+impl VoiceFact {
+    /// Up to which capture time sound was heard with it, as far as it says.
+    pub fn heard_us(self) -> Option<u64> {
+        match self {
+            Self::SpeechStarted { at_us, voiced_us, .. } => Some(at_us.saturating_add(voiced_us)),
+            Self::Paused { at_us, silence_us, .. } | Self::Silence { at_us, silence_us, .. } => {
+                Some(at_us.saturating_add(silence_us))
+            }
+            Self::Resumed { at_us, .. } | Self::Ended { at_us, .. } => Some(at_us),
+            Self::Echo { .. } | Self::WakeHeard { .. } => None,
+        }
+    }
+}
+
 /// Whether the utterance is meant for the assistant, as far as is known before its transcript. In ascending order: if
 /// not everything can be decoded, the lowest is left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -472,6 +472,7 @@ fn link(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
         }
         "begins" => world.connect(device, false),
         "stalls" => world.devices[device].answers_heartbeat = false,
+        "recovers" => world.recover(device),
         _ => return Err("what of the link?".into()),
     }
     Ok(())

@@ -510,6 +510,12 @@ impl World {
         }
     }
 
+    /// A link that has stalled goes on as it was.
+    pub fn recover(&mut self, device: usize) {
+        self.devices[device].answers_heartbeat = true;
+        self.replay(device);
+    }
+
     pub fn lose(&mut self, device: usize) {
         self.devices[device].connected = false;
         self.input(device, Input::LinkLost);
