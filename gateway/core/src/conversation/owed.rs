@@ -65,7 +65,7 @@ impl Conversation {
 
     /// The answer that the wearer has not heard to its end, if there is one.
     fn unheard(&self) -> Option<String> {
-        let answer = self.reply.unheard_answer()?;
+        let answer = self.reply.unheard_answer(&self.cx)?;
         match (answer.is_empty(), self.agent.is_thinking()) {
             (true, true) => Some(phrases::CUT_OFF.to_string()),
             (true, false) => None,

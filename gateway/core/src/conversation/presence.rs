@@ -36,12 +36,13 @@ impl Conversation {
         self.link.handle_connected(&mut self.cx);
         self.quality.handle_connected();
         self.cx.screen(|screen, now| screen.handle_connected(now, device, lost_us.is_none()));
-        self.reply.watch(&mut self.cx, true);
         if let Some(lost_us) = lost_us {
             let activity = self.activity();
             self.floor.handle_resumed(&mut self.cx, &activity, lost_us);
             self.agent.handle_resumed(&mut self.cx);
             self.approvals.handle_resumed(&self.cx);
+            let ended = self.reply.handle_resumed(&mut self.cx);
+            self.ended(ended);
         }
         if self.muted {
             self.cx.push(Output::SetMuted { muted: true, stays: self.mute_stays });

@@ -64,6 +64,8 @@ struct Claim {
     content: Content,
     since_us: u64,
     ends_us: Option<u64>,
+    /// How long it is to stand, while the link is lost: its time begins once it is sent.
+    waits_us: Option<u64>,
 }
 
 /// What was last sent to the glasses for a view.
@@ -109,10 +111,15 @@ impl Display {
             self.upper = Sent::default();
             self.claims = Default::default();
         }
+        for claim in self.claims.iter_mut().flatten() {
+            if let Some(lasts_us) = claim.waits_us.take() {
+                claim.ends_us = Some(now.mono_us.saturating_add(lasts_us));
+            }
+        }
         self.settle(now);
     }
 
-    /// The link is lost. The current content is sent when they reconnect.
+    /// The link is lost. The current content, and what is claimed until then, is sent when they reconnect.
     pub(crate) fn handle_lost(&mut self) {
         self.linked = false;
     }
@@ -131,9 +138,11 @@ impl Display {
         };
         self.serial += 1;
         let serial = self.serial;
-        let ends_us = duration_ms.map(|ms| now.mono_us.saturating_add(u64::from(ms) * 1_000));
+        let lasts_us = duration_ms.map(|ms| u64::from(ms) * 1_000);
+        let ends_us = lasts_us.filter(|_| self.linked).map(|lasts_us| now.mono_us.saturating_add(lasts_us));
+        let waits_us = lasts_us.filter(|_| !self.linked);
         if let Some(claim) = self.claims.get_mut(index) {
-            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us });
+            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us, waits_us });
         }
         self.settle(now);
         self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)

@@ -36,7 +36,7 @@ pub(crate) struct AnswerDisplay {
     taken: bool,
     /// Something is said between the pages of a complete answer, which go on.
     between: bool,
-    /// Whether the page was, or may have been, covered by something else.
+    /// Whether the page was, or may have been, covered by something else, or not sent.
     covered: bool,
     /// The reading time of the page, in milliseconds.
     read_ms: u32,
@@ -87,6 +87,11 @@ impl AnswerDisplay {
         cx.armed(Timer::PageDue)
     }
 
+    /// The whole answer, if not all of its pages were shown.
+    pub(super) fn unread(&self, cx: &Context) -> Option<String> {
+        self.is_paging(cx).then(|| String::from(self.answer.trim()))
+    }
+
     /// What is said next is not shown.
     pub(super) fn say_only(&mut self) {
         self.taken = true;
@@ -125,13 +130,18 @@ impl AnswerDisplay {
     }
 
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
-        let is_covered = cx.is_claimed(Priority::Notice) || cx.is_claimed(Priority::Approval);
+        let is_covered = !cx.linked || cx.is_claimed(Priority::Notice) || cx.is_claimed(Priority::Approval);
         // A page that was covered comes back, and is read to its end first.
         if core::mem::replace(&mut self.covered, is_covered) || is_covered {
             return cx.arm(Timer::PageDue, if is_covered { PAGE_MS_MIN } else { self.read_ms });
         }
         self.page += 1;
         self.draw(cx);
+    }
+
+    /// The link is back: the page may come only now, and is read to its end first.
+    pub(super) fn handle_resumed(&mut self, cx: &Context) {
+        self.covered |= self.is_paging(cx);
     }
 
     /// The answer is complete: the rest is drawn and expires by itself.

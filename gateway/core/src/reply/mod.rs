@@ -105,8 +105,11 @@ impl Reply {
         &self.last_answer
     }
 
-    /// The answer that is being given, if it was not heard to its end.
-    pub(crate) fn unheard_answer(&self) -> Option<String> {
+    /// The answer that is being given, if it was not heard, or read, to its end.
+    pub(crate) fn unheard_answer(&self, cx: &Context) -> Option<String> {
+        if self.playout.is_none() && !cx.speaker {
+            return self.display.unread(cx);
+        }
         let playout = self.playout.as_ref().filter(|playout| playout.purpose == Purpose::Answer)?;
         (playout.heard() != Heard::All).then(|| playout.text())
     }
@@ -343,6 +346,13 @@ impl Reply {
             Some(playout) if linked => playout.watch(cx),
             _ => cx.disarm(Timer::SpeechStalled),
         }
+    }
+
+    /// The link is back: what can only be read is sent now.
+    pub(crate) fn handle_resumed(&mut self, cx: &mut Context) -> Option<Ended> {
+        self.watch(cx, true);
+        self.display.handle_resumed(cx);
+        self.go_on(cx)
     }
 
     fn go_on(&mut self, cx: &mut Context) -> Option<Ended> {

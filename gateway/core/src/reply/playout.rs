@@ -206,6 +206,10 @@ impl Playout {
     /// Hands out as many clauses as may be ahead. Returns whether playback begins with them.
     pub(super) fn release(&mut self, cx: &mut Context, next_speech: &mut u32) -> bool {
         if !cx.speaker {
+            // It is read, which nobody can before it is sent.
+            if !cx.linked {
+                return false;
+            }
             for clause in &mut self.clauses {
                 clause.state = State::Played;
             }
