@@ -153,9 +153,11 @@ impl Conversation {
         }
     }
 
-    /// Whether this is an answer to a question that died with the process, and is asked again.
-    pub(super) fn is_answer_to_be_repeated(&self, text: &str) -> bool {
-        self.unanswered.is_some() && commands::yes_or_no(text).is_some()
+    /// Whether what began at this time is an answer to a question that died with the process, and is asked again: nothing newer
+    /// is asked.
+    pub(super) fn is_answer_to_be_repeated(&self, text: &str, began_us: u64) -> bool {
+        let is_asked = self.approvals.standing().is_some() || self.floor.is_asked(began_us);
+        self.unanswered.is_some() && !is_asked && commands::yes_or_no(text).is_some()
     }
 
     /// Whether a question that the process before this one has put is still of interest.

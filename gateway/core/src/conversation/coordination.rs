@@ -219,17 +219,20 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
-        if self.approvals.is_premature(&self.cx, &request) || self.is_answer_to_be_repeated(&request) {
+        let began_us = self.cx.now_us();
+        let command = commands::command(&request);
+        let stops = command == Some(Command::Cancel) && (self.can_be_stopped() || self.floor.is_called(began_us));
+        let is_void = !stops && self.is_answer_to_be_repeated(&request, began_us);
+        if is_void || self.approvals.is_premature(&self.cx, &request) {
             return;
         }
-        let began_us = self.cx.now_us();
         let answer = Answer { text: &request, began_us, late: false, echo: false, by: AnsweredBy::Text };
         let settled = self.approvals.handle_said(&mut self.cx, answer);
         if settled.is_some() {
             return self.approval_settled(settled);
         }
-        match commands::command(&request) {
-            Some(Command::Cancel) if self.can_be_stopped() || self.floor.is_called(self.cx.now_us()) => {
+        match command {
+            Some(Command::Cancel) if stops => {
                 self.stop(Stop::Dismissed);
                 self.floor.close_ear(&mut self.cx);
             }

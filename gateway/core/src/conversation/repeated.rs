@@ -62,7 +62,10 @@ impl Conversation {
         let ends_turn = self.agent.turn().is_some() && commands::command(text) == Some(Command::Cancel);
         let counts = self.approvals.standing().is_none() && (is_asked || ends_turn);
         if counts || commands::yes_or_no(text).is_none() {
+            // What is still to be asked again is newer.
+            let unanswered = self.unanswered.take();
             self.typed(text);
+            self.unanswered = unanswered;
         }
     }
 
@@ -75,7 +78,7 @@ impl Conversation {
     /// where it is [typed](Self::typed_before).
     pub(super) fn is_void_answer(&self, text: &str, began_us: u64) -> bool {
         let is_from_before = self.is_from_before(began_us) && commands::yes_or_no(text).is_some();
-        self.is_answer_to_be_repeated(text) || is_from_before && !self.is_asked_from_before(began_us)
+        self.is_answer_to_be_repeated(text, began_us) || is_from_before && !self.is_asked_from_before(began_us)
     }
 
     /// Whether a "stop" that began at this time was said before the restart, and what it meant has died with the process.

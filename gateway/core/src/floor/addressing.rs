@@ -188,6 +188,11 @@ impl Floor {
         self.asked(now_us).is_some_and(|question| question.pending.is_some())
     }
 
+    /// Whether an utterance that begins at this moment may answer a question of the assistant.
+    pub(crate) fn is_asked(&self, at_us: u64) -> bool {
+        self.asked(at_us).is_some()
+    }
+
     /// Whether a request has come to wait for an answer since then.
     pub(crate) fn is_asked_since(&self, at_us: u64) -> bool {
         self.question.as_ref().is_some_and(|question| question.pending.is_some() && question.since_us > at_us)
