@@ -18,7 +18,9 @@ impl Conversation {
         if saying {
             return;
         }
-        if self.link.is_up() {
+        // One that is not shown needs a speaker.
+        let can_be_told = self.cx.speaker || (self.cx.display.is_some() && announcement.show.is_some());
+        if self.link.is_up() && can_be_told {
             self.notices.handle_announce(&mut self.cx, announcement);
         } else {
             self.cx.push(Output::Announced { id: announcement.id, heard: false });
