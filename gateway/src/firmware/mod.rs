@@ -94,14 +94,11 @@ impl Firmware {
         let images = Images::open(folder.clone(), settings.makers.clone())?;
         let state_file = folder.join(STATE);
         let (signed, unsigned) = images.load()?;
-        let shared = Shared {
-            images: signed,
-            unsigned,
-            rollouts: stored_rollouts(&state_file)?,
-            loaded: BTreeMap::new(),
-            present: BTreeMap::new(),
-            places: 0,
-        };
+        let mut rollouts = stored_rollouts(&state_file)?;
+        // A removal that could not be stored leaves a roll-out without an image.
+        rollouts.keep_only(&signed.iter().chain(&unsigned).map(|image| hex(&image.id)).collect());
+        let shared =
+            Shared { images: signed, unsigned, rollouts, loaded: BTreeMap::new(), present: BTreeMap::new(), places: 0 };
         let thread = Compute::start("firmware", 1, WAITING_MAX).context("starting the thread for firmware")?;
         let changed = watch::Sender::new(0);
         Ok(Self { settings, images, state_file, thread, shared: Mutex::new(shared), changed })
@@ -189,7 +186,7 @@ impl Firmware {
     }
 
     /// A device reports how an update ended. One about an image that is not kept means nothing here.
-    pub(crate) fn report(&self, candidate: &Candidate, image: &ImageId, report: Report) {
+    pub(crate) fn report(self: &Arc<Self>, candidate: &Candidate, image: &ImageId, report: Report) {
         let mut shared = self.lock();
         let Some(stored) = shared.images.iter().find(|stored| stored.id == *image).cloned() else { return };
         tracing::info!(
@@ -200,30 +197,31 @@ impl Firmware {
             "firmware report"
         );
         if shared.rollouts.report(&stored, candidate, report, self.settings.stop_percent) {
-            // A report that is not stored comes again with the device's next session.
-            drop(self.store(&shared.rollouts));
             drop(shared);
+            // A report that is not stored comes again with the device's next session.
+            self.store_later();
             self.notify();
         }
     }
 
-    /// Has the roll-outs stored; the answer comes when they are on the disk. Called with the lock held, so that what is stored
-    /// last is what came last.
-    fn store(&self, rollouts: &Rollouts) -> oneshot::Receiver<Result<()>> {
-        let (told, stored) = oneshot::channel();
-        let (path, bytes) = (self.state_file.clone(), serde_json::to_vec(rollouts));
-        let write = move || {
-            let written = bytes.map_err(Into::into).and_then(|bytes| write_private(&path, &bytes));
-            if let Err(error) = &written {
-                tracing::error!("the roll-outs of firmware could not be stored: {error:#}");
-            }
-            // The caller may be gone.
-            drop(told.send(written));
-        };
-        if let Err(Full) = self.thread.submit(Urgency::Now, write) {
+    /// Has the roll-outs and reports stored by the thread; nobody waits for it.
+    fn store_later(self: &Arc<Self>) {
+        let firmware = self.clone();
+        if let Err(Full) = self.thread.submit(Urgency::Now, move || drop(firmware.store())) {
             tracing::error!("the roll-outs of firmware could not be stored: too much waits for the disk");
         }
-        stored
+    }
+
+    /// Stores the roll-outs and reports as they are now. Only the thread does, so that what is stored last is what came last.
+    fn store(&self) -> Result<()> {
+        let rollouts = self.lock().rollouts.clone();
+        self.write(&rollouts)
+    }
+
+    fn write(&self, rollouts: &Rollouts) -> Result<()> {
+        let bytes = serde_json::to_vec(rollouts)?;
+        write_private(&self.state_file, &bytes)
+            .inspect_err(|error| tracing::error!("the roll-outs of firmware could not be stored: {error:#}"))
     }
 
     /// Adds an image from these two files.
@@ -232,6 +230,8 @@ impl Firmware {
     /// It is not taken: why.
     pub(crate) async fn add(self: &Arc<Self>, manifest: PathBuf, image: PathBuf) -> Result<Stored> {
         self.on_thread(move |firmware| {
+            // Nothing that is stored of an image which was removed may count for it when it is there again.
+            firmware.store()?;
             let known: Vec<Stored> = firmware.lock().all().cloned().collect();
             let stored = firmware.images.add(&manifest, &image, &known)?;
             let mut shared = firmware.lock();
@@ -247,67 +247,81 @@ impl Firmware {
     /// Removes an image, its roll-out, and all reports about it.
     ///
     /// # Errors
-    /// There is none, or it cannot be removed.
+    /// There is none, or it cannot be removed: then it is kept, with its roll-out.
     pub(crate) async fn remove(self: &Arc<Self>, model: &str, version: &str) -> Result<()> {
         let stored = self.find(model, version)?;
-        let kept = {
-            let mut shared = self.lock();
+        self.on_thread(move |firmware| {
+            firmware.images.remove(&stored.id)?;
+            let mut shared = firmware.lock();
             shared.rollouts.forget(&stored.id);
             shared.images.retain(|other| other.id != stored.id);
             shared.unsigned.retain(|other| other.id != stored.id);
-            self.store(&shared.rollouts)
-        };
-        self.notify();
-        kept.await.context(NOT_STORED)??;
-        self.on_thread(move |firmware| firmware.images.remove(&stored.id)).await
+            drop(shared);
+            firmware.notify();
+            // If it fails, the next start forgets what has no image.
+            drop(firmware.store());
+            Ok(())
+        })
+        .await
     }
 
-    /// Begins the roll-out of an image, or changes it.
+    /// Begins the roll-out of an image, or changes it: on the disk first, so that nothing is offered that a restart would not go
+    /// on with.
     ///
     /// # Errors
-    /// There is no such image, or it could not be stored.
-    pub(crate) async fn roll_out(&self, model: &str, version: &str, scope: Scope, again: bool) -> Result<Stored> {
+    /// There is no such image, or it could not be stored: then nothing has changed.
+    pub(crate) async fn roll_out(
+        self: &Arc<Self>,
+        model: &str,
+        version: &str,
+        scope: Scope,
+        again: bool,
+    ) -> Result<Stored> {
         let stored = self.find(model, version)?;
         if self.lock().unsigned.iter().any(|other| other.id == stored.id) {
             bail!("no maker that is configured has signed {version} of `{model}`: `[[firmware.makers]]` names the key");
         }
-        self.change(|rollouts| rollouts.begin(&stored, scope, again)).await?;
-        Ok(stored)
+        self.on_thread(move |firmware| {
+            let mut begun = firmware.lock().rollouts.clone();
+            begun.begin(&stored, scope.clone(), again);
+            firmware.write(&begun)?;
+            // Not `begun` itself: reports may have come meanwhile. They are stored after this.
+            firmware.lock().rollouts.begin(&stored, scope, again);
+            firmware.notify();
+            Ok(stored)
+        })
+        .await
     }
 
-    /// Pauses the roll-out of a model. Transfers end, and go on where they were when it is begun again.
+    /// Pauses the roll-out of a model. Transfers end, and go on where they were when it is begun again. It is paused even where
+    /// this cannot be stored: an image that harms devices must not be sent on because a disk is full.
     ///
     /// # Errors
     /// There is none, or it could not be stored.
-    pub(crate) async fn pause(&self, model: &str) -> Result<()> {
-        if !self.change(|rollouts| rollouts.pause(model)).await? {
+    pub(crate) async fn pause(self: &Arc<Self>, model: &str) -> Result<()> {
+        if !self.lock().rollouts.pause(model) {
             bail!("nothing is rolled out to `{model}`; `lorgnette firmware status` shows all roll-outs");
         }
-        Ok(())
+        self.notify();
+        self.on_thread(Self::store).await.with_context(|| {
+            format!(
+                "`{model}` is paused only until the gateway starts again, as this cannot be stored; pause it once more"
+            )
+        })
     }
 
     /// Removes what devices other than these have reported: they are not paired any more.
-    pub(crate) fn keep_only(&self, devices: &BTreeSet<String>) {
+    pub(crate) fn keep_only(self: &Arc<Self>, devices: &BTreeSet<String>) {
         let mut shared = self.lock();
         let before = shared.rollouts.clone();
         for reports in shared.rollouts.reports.values_mut() {
             reports.retain(|device, _| devices.contains(device));
         }
         if shared.rollouts != before {
+            drop(shared);
             // If it fails, the next start tries again.
-            drop(self.store(&shared.rollouts));
+            self.store_later();
         }
-    }
-
-    async fn change<R>(&self, change: impl FnOnce(&mut Rollouts) -> R) -> Result<R> {
-        let (changed, stored) = {
-            let mut shared = self.lock();
-            let changed = change(&mut shared.rollouts);
-            (changed, self.store(&shared.rollouts))
-        };
-        self.notify();
-        stored.await.context(NOT_STORED)??;
-        Ok(changed)
     }
 
     async fn on_thread<R: Send + 'static>(
@@ -335,9 +349,6 @@ impl Firmware {
         Facts::of((&shared.images, &shared.unsigned), &shared.rollouts, &shared.present, names)
     }
 }
-
-/// Nobody has said whether something was stored.
-const NOT_STORED: &str = "this could not be stored: too much waits for the disk";
 
 /// The roll-outs of the last run. A file that cannot be read is put aside: then nothing is rolled out, which is safe.
 fn stored_rollouts(path: &Path) -> Result<Rollouts> {
@@ -412,5 +423,42 @@ mod tests {
         assert!(firmware.facts(&BTreeMap::new()).images.is_empty());
         let left: Vec<_> = fs::read_dir(folder.path().join(FOLDER)).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(left.iter().all(|file| file.ends_with(STATE)), "{left:?}");
+    }
+
+    /// As the disk refuses it where there is no room.
+    #[tokio::test]
+    async fn what_the_disk_refuses_is_not_rolled_out_and_a_removed_image_does_not_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (signed_file, image_file) = files(folder.path(), &[7; 100], &signed(manifest(&[7; 100], "1.1.0"), 1));
+        let candidate = Candidate {
+            device: "0".repeat(32),
+            model: MODEL.to_owned(),
+            hardware: 1,
+            version: device_protocol::firmware::Version::parse("1.0.0").unwrap(),
+            image_bytes_max: 1_000,
+        };
+        let firmware = start(folder.path());
+        firmware.add(signed_file.clone(), image_file.clone()).await.unwrap();
+        let in_the_way = folder.path().join(FOLDER).join("rollouts.json.new");
+        fs::create_dir(&in_the_way).unwrap();
+        firmware.roll_out(MODEL, "1.1.0", Scope::All, false).await.unwrap_err();
+        assert!(firmware.offer(&candidate).is_none() && firmware.facts(&BTreeMap::new()).rollouts.is_empty());
+        fs::remove_dir(&in_the_way).unwrap();
+        firmware.roll_out(MODEL, "1.1.0", Scope::All, false).await.unwrap();
+        assert!(firmware.offer(&candidate).is_some());
+        fs::create_dir(&in_the_way).unwrap();
+        let told = firmware.pause(MODEL).await.unwrap_err().to_string();
+        assert!(told.contains("only until the gateway starts again") && firmware.offer(&candidate).is_none(), "{told}");
+        firmware.remove(MODEL, "1.1.0").await.unwrap();
+        assert!(firmware.facts(&BTreeMap::new()).images.is_empty());
+        // The stored roll-out is still the running one, of an image that is gone.
+        let again = start(folder.path());
+        let facts = again.facts(&BTreeMap::new());
+        assert!(facts.images.is_empty() && facts.rollouts.is_empty(), "{facts:?}");
+        again.add(signed_file.clone(), image_file.clone()).await.unwrap_err();
+        fs::remove_dir(&in_the_way).unwrap();
+        again.add(signed_file, image_file).await.unwrap();
+        let last = start(folder.path());
+        assert!(last.offer(&candidate).is_none() && last.facts(&BTreeMap::new()).images.len() == 1);
     }
 }

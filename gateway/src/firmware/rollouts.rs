@@ -1,6 +1,6 @@
 //! Roll-outs: which device is offered which image, and when a roll-out stops by itself. Plain data, without files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use device_protocol::{UpdateOutcome, firmware::Version};
 use gateway_core::vocab::absent;
@@ -196,6 +196,12 @@ impl Rollouts {
         let id = hex(image);
         self.rollouts.retain(|_, rollout| rollout.image != id);
         self.reports.remove(&id);
+    }
+
+    /// Forgets all images but these, as [`forget`](Self::forget) does.
+    pub(super) fn keep_only(&mut self, images: &BTreeSet<String>) {
+        self.rollouts.retain(|_, rollout| images.contains(&rollout.image));
+        self.reports.retain(|image, _| images.contains(image));
     }
 
     /// A device reports about a stored image. Returns whether anything has changed.

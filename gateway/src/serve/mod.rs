@@ -217,9 +217,10 @@ fn services(
     let firmware =
         Firmware::start(&config.data_dir, config.firmware.clone()).context("opening the firmware for devices")?;
     let paired = store.disk().devices().context("reading the devices")?;
+    let firmware = Arc::new(firmware);
     firmware.keep_only(&paired.into_iter().map(|(id, _)| id).collect());
     Ok(Arc::new(Services {
-        firmware: Arc::new(firmware),
+        firmware,
         resumption: Resumption { resumable: Arc::default(), stored: of_tools.stored_sessions.clone() },
         assistant: Assistant {
             scenes: Scenes::new(store.clone(), of_users.apps.clone(), of_tools.preferences.clone()),
