@@ -6,7 +6,7 @@ mod present;
 mod written;
 
 use std::{
-    fs::Permissions,
+    fs::{self, File, Permissions},
     io::{BufRead, IsTerminal as _, Write as _, stdin, stdout},
     net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
@@ -18,7 +18,7 @@ use chat_models::kinds::Kind;
 
 use self::{ask::Asker, autostart::Systemd, present::Present, written::Document};
 use super::SYSTEM_CONFIG;
-use crate::{config, environment::default_data_dir, text::quoted};
+use crate::{config, environment::default_data_dir, private::sync_folder_of, text::quoted};
 
 /// Model that needs no other: the sentences of the tools.
 const OFFLINE: &str = "offline";
@@ -233,25 +233,39 @@ fn document(answers: &Answers, data: &Path, models: &Path) -> Result<String> {
     Ok(document.into_text())
 }
 
-/// Writes the file whole or not at all; what was there is kept beside it.
+/// Writes the file whole or not at all; what was there is kept beside it, as a copy: a gateway that starts meanwhile, or after a
+/// power cut, finds the old one or the new one.
 fn write(output: &Path, text: &str, replaces: bool) -> Result<()> {
-    let beside = |ending: &str| {
-        let mut name = output.as_os_str().to_owned();
-        name.push(ending);
-        PathBuf::from(name)
-    };
     let failed = || format!("writing {}", output.display());
     let folder = output.parent().context("a configuration is a file in a folder")?;
-    std::fs::create_dir_all(folder).with_context(failed)?;
-    let new = beside(".new");
-    std::fs::write(&new, text).with_context(failed)?;
+    fs::create_dir_all(folder).with_context(failed)?;
     // Nothing in it is secret, and the gateway may run as another user than the one who sets it up.
-    let mode = std::fs::metadata(output).map_or(0o644, |old| old.permissions().mode() & 0o777);
-    std::fs::set_permissions(&new, Permissions::from_mode(mode)).with_context(failed)?;
+    let mode = fs::metadata(output).map_or(0o644, |old| old.permissions().mode() & 0o777);
     if replaces {
-        std::fs::rename(output, beside(".old")).with_context(failed)?;
+        let old = fs::read(output).with_context(failed)?;
+        put(&beside(output, ".old"), &old, mode)?;
     }
-    std::fs::rename(&new, output).with_context(failed)
+    put(output, text.as_bytes(), mode)
+}
+
+/// As `private::write_private`, with these rights.
+fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    let new = beside(path, ".new");
+    let write = || {
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    write().with_context(|| format!("writing {}", path.display()))?;
+    sync_folder_of(path)
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// What to do next.
@@ -289,6 +303,8 @@ fn default_output() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     #[test]
@@ -318,5 +334,27 @@ mod tests {
             assert_eq!((config.voice.speed, config.data_dir.to_str()), (1.2, Some("/data dir")));
             assert!(config.models.chain[0].to_string().contains("m \"1\""), "{}", config.models.chain[0]);
         }
+    }
+
+    /// While it is replaced, its name stands for the old one or the new one.
+    #[test]
+    fn the_old_configuration_is_copied_and_never_moved_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("lorgnette/config.toml");
+        let old = beside(&output, ".old");
+        write(&output, "first", false).unwrap();
+        let meta = |path: &Path| fs::metadata(path).unwrap();
+        assert_eq!(meta(&output).permissions().mode() & 0o777, 0o644);
+        fs::set_permissions(&output, Permissions::from_mode(0o640)).unwrap();
+        for (text, before) in [("second", "first"), ("third", "second")] {
+            let inode = meta(&output).ino();
+            write(&output, text, true).unwrap();
+            assert_ne!(meta(&old).ino(), inode, "it was moved");
+            for (path, text) in [(&output, text), (&old, before)] {
+                assert_eq!(fs::read_to_string(path).unwrap(), text);
+                assert_eq!(meta(path).permissions().mode() & 0o777, 0o640);
+            }
+        }
+        assert_eq!(fs::read_dir(folder.path().join("lorgnette")).unwrap().count(), 2, "nothing else is left");
     }
 }
