@@ -113,11 +113,11 @@ pub(super) fn name(request: &AppsRequest) -> &'static str {
     }
 }
 
-/// Carries out a request; `gone` interrupts the calls of a sentence that is run.
+/// Carries out a request; `gone` interrupts the calls of a sentence that is run, and an installation before it is made.
 pub(super) async fn carry_out(admin: &Admin, request: AppsRequest, gone: &CancellationToken) -> Result<Answer, String> {
     let (installed, preferences) = (&admin.installed, &admin.services.assistant.preferences);
     match request {
-        AppsRequest::Add(given) => add(admin, given).await,
+        AppsRequest::Add(given) => add(admin, given, gone).await,
         AppsRequest::List => Ok(Answer::Apps { apps: installed.list().iter().map(|app| listed(admin, app)).collect() }),
         AppsRequest::Remove { package } => match admin.services.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
@@ -182,7 +182,7 @@ fn listed(admin: &Admin, app: &App) -> Listed {
     }
 }
 
-async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
+async fn add(admin: &Admin, given: Given, gone: &CancellationToken) -> Result<Answer, String> {
     let manifest = if given.manifest.trim().is_empty() { "{}" } else { &given.manifest };
     let said = import::Given {
         package: given.package,
@@ -212,6 +212,9 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
         }
     };
     app.api_key_sha256 = hash;
+    // Waiting comes first: who is interrupted here has not installed an app with a key that nobody has seen.
+    let probed = gone.run_until_cancelled(admin.installed.client().probe(&app)).await;
+    let probed = probed.ok_or("nothing was installed: the client has left")?;
     let app = admin.installed.add(app).await.map_err(|error| error.to_string())?;
     let mut message = format!("installed {} ({}) at {}\n{told}", app.name, app.package, app.public_url);
     let users = admin.installed.users_of(&app);
@@ -230,7 +233,7 @@ async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
         message.push_str(&format!("\nnote: {note}"));
     }
     message.push_str(&sides::collisions(admin, &app));
-    if let Err(wrong) = admin.installed.client().probe(&app).await {
+    if let Err(wrong) = probed {
         message.push_str(&format!("\nwarning: {wrong}"));
     }
     Ok(Answer::Done { message })

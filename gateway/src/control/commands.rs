@@ -88,12 +88,13 @@ pub(crate) fn about(request: &Request) -> Option<&str> {
     }
 }
 
-/// Whether a request calls tools. It may wait for a person, and its client may leave meanwhile.
+/// Whether a request calls tools, or the server of an app. It may wait for a person, or for that server, and its client may leave
+/// meanwhile.
 pub(super) fn is_call(request: &Request) -> bool {
     matches!(
         request,
         Request::CallTool { .. }
-            | Request::Apps { request: AppsRequest::Try { run: true, .. } }
+            | Request::Apps { request: AppsRequest::Add(_) | AppsRequest::Try { run: true, .. } }
             | Request::Programs { request: ProgramsRequest::Run { .. } }
     )
 }

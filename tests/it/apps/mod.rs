@@ -5,6 +5,7 @@ pub mod fake;
 mod faults;
 mod first;
 mod gaps;
+mod installing;
 mod life;
 mod logs;
 mod rest;
