@@ -33,7 +33,8 @@ async fn new_sessions_have_the_new_settings_and_what_needs_a_restart_is_named() 
     let file = data.with_extension("toml");
     let config = file.display().to_string();
     let text = fs::read_to_string(&file).unwrap();
-    assert!(succeeds(&["reload", "--config", &config]).await.contains("nothing has changed"));
+    let told = succeeds(&["reload", "--config", &config]).await;
+    assert!(told.contains("nothing has changed in the configuration file; the files that it names"), "{told}");
 
     let changed = text.replace("Before", "After") + "[hearing]\nworkers = 1\nwake_phrases = [\"hey robin\"]\n";
     fs::write(&file, &changed).unwrap();

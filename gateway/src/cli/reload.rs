@@ -22,14 +22,6 @@ pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
         println!("{}", serde_json::to_string(&reloaded)?);
         return Ok(());
     }
-    if reloaded.applied.is_empty() && reloaded.needs_restart.is_empty() {
-        println!("nothing has changed in the configuration");
-    }
-    for key in &reloaded.applied {
-        println!("{key}: counts for sessions that begin from now on");
-    }
-    for key in &reloaded.needs_restart {
-        println!("{key}: needs a restart");
-    }
+    println!("{}", reloaded.told());
     Ok(())
 }

@@ -32,6 +32,21 @@ pub struct Reloaded {
     pub needs_restart: Vec<String>,
 }
 
+impl Reloaded {
+    /// In words. That no setting has changed says nothing about the files that settings name: whoever has replaced the file of a
+    /// key must not take the former key to be refused already.
+    pub(crate) fn told(&self) -> String {
+        if self.applied.is_empty() && self.needs_restart.is_empty() {
+            return "nothing has changed in the configuration file; the files that it names, such as those of keys, MCP servers and \
+                    capabilities, are read at a start only: where one has changed, restart the gateway"
+                .to_owned();
+        }
+        let applied = self.applied.iter().map(|key| format!("{key}: counts for sessions that begin from now on"));
+        let waiting = self.needs_restart.iter().map(|key| format!("{key}: needs a restart"));
+        applied.chain(waiting).collect::<Vec<_>>().join("\n")
+    }
+}
+
 /// Reloads the configuration, or says why it cannot be used.
 pub(crate) type Reload = Box<dyn Fn() -> Result<Reloaded, Vec<String>> + Send + Sync>;
 

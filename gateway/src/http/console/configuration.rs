@@ -26,10 +26,7 @@ use super::{
     table::Table,
     visit::Visit,
 };
-use crate::{
-    control::{Request, admin::Reloaded},
-    runtime::on_own_thread,
-};
+use crate::{control::Request, runtime::on_own_thread};
 
 const PATH: &str = "/console/configuration";
 const RELOAD: &str = "/console/configuration/reload";
@@ -259,16 +256,6 @@ fn hide(key: &str, value: &Spanned<DeValue<'_>>, places: &mut Vec<Range<usize>>)
         _ if may_be_secret(key) || credentials::may_be_in(&texts_there(value)) => places.push(value.span()),
         _ => {}
     }
-}
-
-/// What a reload has done, in words.
-pub(super) fn told(reloaded: &Reloaded) -> String {
-    if reloaded.applied.is_empty() && reloaded.needs_restart.is_empty() {
-        return "nothing has changed in the configuration".to_owned();
-    }
-    let applied = reloaded.applied.iter().map(|key| format!("{key}: counts for sessions that begin from now on"));
-    let waiting = reloaded.needs_restart.iter().map(|key| format!("{key}: needs a restart"));
-    applied.chain(waiting).collect::<Vec<_>>().join("\n")
 }
 
 async fn reload(State(pages): State<Pages>, Extension(visit): Extension<Visit>) -> Response {

@@ -146,7 +146,7 @@ impl Pages {
         let task = spawn("console", async move {
             let (is_done, text) = match pages.ask(request).await {
                 Ok(Answer::Done { message }) => (true, message),
-                Ok(Answer::Reloaded { reloaded }) => (true, configuration::told(&reloaded)),
+                Ok(Answer::Reloaded { reloaded }) => (true, reloaded.told()),
                 Ok(_) => (true, "done".to_owned()),
                 Err(message) => (false, message),
             };
