@@ -345,8 +345,6 @@ impl Eraser {
         // Nothing new comes in, nothing more is written.
         self.users.bar(user);
         self.store.bar(user, true);
-        let paired = self.store.disk().devices()?;
-        let own = || paired.iter().filter(|(_, device)| device.user == *user).map(|(id, _)| id);
         let present = || self.roster.all().into_iter().filter(|(_, present)| present.user == *user);
         let (reason, message) = match devices {
             true => (GoodbyeReason::Revoked, "everything of this user was erased, the pairing too"),
@@ -377,9 +375,7 @@ impl Eraser {
         self.caches.routines.erase(user);
         self.caches.context.erase(user);
         self.caches.sessions.erase(user);
-        for id in own() {
-            self.turns.erase(id);
-        }
+        self.turns.erase(user);
         // What cannot be dropped might still write: nothing is, as long as the user is barred.
         ended.context("a call of the user does not end")?;
         end(&self.data_dir, user)?;

@@ -214,13 +214,21 @@ async fn an_erased_user_is_gone_from_the_log() {
     let device = glasses.fingerprint().replace(['-', ':', ' '], "").to_lowercase();
     glasses.goodbye().await;
     until(&data, json!({"text": "session over"}), |found| found["count"] == 1).await;
+    let config = configure_of(&data);
+    succeeds(&["ask", "what is two plus two", "--user", USER, "--config", &config]).await;
+    until(&data, json!({"text": "transport=text outcome="}), |found| found["count"] == 1).await;
     let erase = ["users", "erase", USER, "--devices", "--yes", "--config", &configure_of(&data)].map(str::to_owned);
     succeeds(&erase.each_ref().map(String::as_str)).await;
     // A line that names nobody: it is stored after the others.
     let found = until(&data, json!({"text": "everything of a user was erased"}), |found| found["count"] == 1).await;
     assert_eq!(found["logs"][0]["source"], "gateway", "{found}");
     let bytes = std::fs::read(data.join("log/data.mdb")).unwrap();
-    assert!(!bytes.windows(device.len()).any(|window| window == device.as_bytes()));
+    // Typed turns as well, which no glasses had: their lines and their records.
+    for word in [device.as_str(), "transport=text outcome=", r#""transport":"text""#] {
+        assert!(!bytes.windows(word.len()).any(|window| window == word.as_bytes()), "{word}");
+    }
+    let turns = succeeds(&["turns", "--json", "--config", &config]).await;
+    assert!(!turns.contains(&device) && !turns.contains(r#""transport":"text""#), "{turns}");
     gateway.terminate().await;
 }
 

@@ -109,7 +109,7 @@ impl Session {
                 mouth.map(|mouth| (mouth, Speaking::load(&services.store, &record.user, &id, settings.voice))),
                 mailbox.clone(),
             ),
-            turns: TurnRecords::new(&id, link.transport),
+            turns: TurnRecords::new((&record.user, &id), link.transport),
             typed: TypedRequest::new(link.answered.take()),
             user: SessionUser::new(record.user, lease, user),
             app_feed: AppFeed::new(feed, (&id, &services.admission.name_of(number)), &hello.model, own),

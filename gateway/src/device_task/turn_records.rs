@@ -19,6 +19,7 @@ const RECORDS_MAX: usize = 8;
 
 /// Records of turns that are not over, and which turn is being answered.
 pub(super) struct TurnRecords {
+    user: String,
     device: String,
     transport: Transport,
     open: BTreeMap<u32, TurnRecord>,
@@ -29,9 +30,16 @@ pub(super) struct TurnRecords {
 }
 
 impl TurnRecords {
-    /// None yet, of this device over this transport.
-    pub(super) fn new(device: &str, transport: Transport) -> Self {
-        Self { device: device.to_owned(), transport, open: BTreeMap::new(), current: None, last_decode: None }
+    /// None yet, of this user's device over this transport.
+    pub(super) fn new((user, device): (&str, &str), transport: Transport) -> Self {
+        Self {
+            user: user.to_owned(),
+            device: device.to_owned(),
+            transport,
+            open: BTreeMap::new(),
+            current: None,
+            last_decode: None,
+        }
     }
 
     /// Turns from now on come over this transport.
@@ -54,8 +62,9 @@ impl TurnRecords {
         if self.open.len() >= RECORDS_MAX && !self.open.contains_key(&turn) {
             self.open.pop_first();
         }
-        let (device, transport) = (&self.device, self.transport.label);
+        let (user, device, transport) = (&self.user, &self.device, self.transport.label);
         self.open.entry(turn).or_insert_with(|| TurnRecord {
+            user: user.clone(),
             device: device.clone(),
             transport,
             turn,
@@ -115,13 +124,13 @@ mod tests {
 
     #[test]
     fn a_turn_that_is_over_gets_no_record_again_and_the_oldest_gives_way() {
-        let mut records = TurnRecords::new("glasses", Transport::WSS);
+        let mut records = TurnRecords::new(("ann", "glasses"), Transport::WSS);
         let turn = Turn { id: 1, revision: 0 };
         records.record(1).follow_ups = 2;
         let record = records.finish(turn, TurnOutcome::Completed);
         assert_eq!(
-            (record.device.as_str(), record.transport, record.turn, record.follow_ups),
-            ("glasses", "wss", 1, 2)
+            (record.user.as_str(), record.device.as_str(), record.transport, record.turn, record.follow_ups),
+            ("ann", "glasses", "wss", 1, 2)
         );
         records.request_sent(&RequestSent { turn, at_us: 5, tools: 1 });
         assert!(records.open.is_empty());
@@ -133,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_turn_that_ends_late_leaves_the_one_behind_it() {
-        let (mut records, active_turns) = (TurnRecords::new("glasses", Transport::WSS), Arc::<ActiveTurns>::default());
+        let (mut records, active_turns) =
+            (TurnRecords::new(("ann", "glasses"), Transport::WSS), Arc::<ActiveTurns>::default());
         let [first, second] = [1, 2].map(|id| Turn { id, revision: 0 });
         records.begin(first, active_turns.begin());
         // The wearer interrupts it while its tool works.

@@ -12,6 +12,8 @@ use crate::{clock, mailbox::RequestSent};
 /// parts took. Absent: the turn did not come through there.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TurnRecord {
+    /// Whose turn it was. Glasses may have been paired for somebody else since.
+    pub user: String,
     /// Fingerprint of the device.
     pub device: String,
     /// `ws`, `wss`, `quic` or `text`.
@@ -154,6 +156,7 @@ impl TurnRecord {
         tracing::info!(
             target: "turn",
             device = self.device,
+            user = self.user,
             turn = self.turn,
             transport = self.transport,
             outcome = self.outcome,

@@ -59,9 +59,9 @@ impl Turns {
         kept.push_back(record);
     }
 
-    /// Drops those of a device that are kept.
-    pub fn erase(&self, device: &str) {
-        self.kept().retain(|record| record.device != device);
+    /// Drops those of a user that are kept.
+    pub fn erase(&self, user: &str) {
+        self.kept().retain(|record| record.user != user);
     }
 
     /// The last `count` of this run, oldest first.

@@ -19,7 +19,7 @@ use super::{
     counts::{Counted, Counts},
     opened::{Opened, Ring, beside, copy, counted, empty, exchange, is_damage, open_or_begin_anew, remove},
     page::Page,
-    row::{self, ArchivedRow, Line, Turn, Wanted},
+    row::{self, ArchivedRow, ArchivedTurn, Line, Turn, Wanted},
 };
 
 /// What is stored together.
@@ -245,15 +245,15 @@ impl Disk {
         })
     }
 
-    /// Drops lines for good, and the turns of these devices: the others are copied into a new file, which replaces the old
-    /// one. Returns how many lines were dropped.
+    /// Drops lines and turns for good: the others are copied into a new file, which replaces the old one. Returns how many
+    /// lines were dropped.
     pub(super) fn without(
         &self,
         is_dropped: impl Fn(LogCursor, &[u8], &ArchivedRow) -> bool,
-        devices: &[String],
+        is_turn_dropped: impl Fn(&ArchivedTurn) -> bool,
     ) -> Result<u64, Error> {
         let folder = &self.0.folder;
-        let copied = self.with(|old| match copy(old, &beside(folder), is_dropped, devices) {
+        let copied = self.with(|old| match copy(old, &beside(folder), is_dropped, is_turn_dropped) {
             // Whose lines are on a page that cannot be read is not known: none is kept.
             Err(error) if is_damage(&error) => empty(&beside(folder)),
             copied => copied,

@@ -142,7 +142,7 @@ impl Both {
     fn clear(&mut self) {
         let before_ms = self.time().unwrap_or_default();
         let dropped = self.lines.iter().filter(|(wall_ms, ..)| *wall_ms < before_ms).count();
-        let cleared = self.disk.without(|place, _, _| row::wall_ms(place) < before_ms, &[]).unwrap();
+        let cleared = self.disk.without(|place, _, _| row::wall_ms(place) < before_ms, |_| false).unwrap();
         assert_eq!(cleared, dropped as u64);
         self.lines.retain(|(wall_ms, ..)| *wall_ms >= before_ms);
     }
@@ -323,7 +323,7 @@ fn lines_that_are_gone_are_not_looked_for() {
     assert_eq!(found(&disk, &gone), (None, 0, 0));
     let blocks = disk.with(|opened| Ok(opened.lines.blocks_known())).unwrap();
     assert!(blocks <= 12, "{blocks}: those of one group more than are kept");
-    assert_eq!(disk.without(|place, _, _| row::wall_ms(place) < time(3_900), &[]).unwrap(), 200);
+    assert_eq!(disk.without(|place, _, _| row::wall_ms(place) < time(3_900), |_| false).unwrap(), 200);
     assert_eq!(found(&disk, &LogFilter::default()), (Some(("3999".to_owned(), "3900".to_owned())), 100, 100));
     disk.close();
 }

@@ -12,7 +12,7 @@ use tools::inspection::logs::LogCursor;
 use super::{
     Error,
     counts::{Counted, Counts},
-    row::{self, ArchivedRow},
+    row::{self, ArchivedRow, ArchivedTurn},
     table::Table,
 };
 use crate::{
@@ -177,7 +177,7 @@ pub(super) fn copy(
     old: &Opened,
     beside: &Path,
     is_dropped: impl Fn(LogCursor, &[u8], &ArchivedRow) -> bool,
-    devices: &[String],
+    is_turn_dropped: impl Fn(&ArchivedTurn) -> bool,
 ) -> Result<u64, Error> {
     remove(beside)?;
     let new = Opened::open(beside)?;
@@ -201,12 +201,9 @@ pub(super) fn copy(
                 bytes = 0;
             }
         }
-        let is_of_others = |value: &[u8]| {
-            row::read_turn(value).is_some_and(|turn| !devices.iter().any(|device| device == turn.device.as_str()))
-        };
         for pair in old.turns.rows.iter(&reading)? {
             let (key, value) = pair?;
-            if is_of_others(value) {
+            if row::read_turn(value).is_some_and(|turn| !is_turn_dropped(turn)) {
                 new.turns.put(&mut writing, key, value)?;
             }
         }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use rkyv::{Archive, Deserialize, Serialize, rancor};
+use serde_json::Value;
 use tools::inspection::logs::{LogCursor, LogEntry, LogFilter, LogLevel, LogScope};
 
 /// The source of lines that are about nothing in particular.
@@ -34,7 +35,7 @@ pub(super) struct Row {
     pub(super) message: String,
 }
 
-/// A finished turn: its record as JSON, and whose it was.
+/// A finished turn: its record as JSON, and the device.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub(super) struct Turn {
     /// Fingerprint of the device.
@@ -171,6 +172,15 @@ pub(super) fn belongs_to(row: &ArchivedRow, user: &str, devices: &[String]) -> b
         || row.device.as_deref().is_some_and(is_own)
         || names(&row.message, user)
         || devices.iter().any(|device| mentions(&row.message, device) || mentions(&row.source, device))
+}
+
+/// Whether a turn belongs to a user, by its record. What an older version has written names nobody, and counts by its device.
+pub(super) fn is_turn_of(turn: &ArchivedTurn, user: &str, devices: &[String]) -> bool {
+    let record = serde_json::from_str::<Value>(turn.json.as_str()).ok();
+    match record.as_ref().and_then(|record| record.get("user")?.as_str()) {
+        Some(own) => own == user,
+        None => devices.iter().any(|device| device == turn.device.as_str()),
+    }
 }
 
 /// Whether a name stands in a text as a value, `about=ann`, or in quotes.

@@ -177,7 +177,7 @@ async fn nothing_of_an_erased_user_is_left() {
 }
 
 #[tokio::test]
-async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
+async fn turns_are_kept_apart_from_lines_and_without_a_user_erased_with_their_device() {
     let folder = tempfile::tempdir().unwrap();
     let ring = Ring { turns_max: 4, ..Ring::default() };
     let logs = open(&folder, ring);
@@ -199,6 +199,24 @@ async fn turns_are_kept_apart_from_lines_and_erased_with_their_device() {
     again.turn(5_000, "zq-odd".to_owned(), "6".to_owned());
     again.settled().await.unwrap();
     assert_eq!(turns(&again, 0, 99).await, "3 5 6", "no number is used twice");
+}
+
+/// Typed requests have no glasses, and glasses may be somebody else's since.
+#[tokio::test]
+async fn turns_that_name_their_user_are_erased_with_the_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = open(&folder, Ring::default());
+    for (device, user) in [("text.1", "zq-ann"), ("zq-glasses", "zq-ann"), ("zq-glasses", "zq-bob")] {
+        logs.turn(1_000, device.to_owned(), format!("{{\"user\":\"{user}\"}}"));
+    }
+    logs.settled().await.unwrap();
+    assert!(count(folder.path(), "zq-ann") > 0);
+    // They are Bob's now, then Ann's again.
+    for devices in [Vec::new(), vec!["zq-glasses".to_owned()]] {
+        logs.erase("zq-ann", devices).await.unwrap();
+        assert_eq!(told(&logs.turns(0..=i64::MAX, 9).await.unwrap()), "{\"user\":\"zq-bob\"}");
+        assert_eq!(count(folder.path(), "zq-ann"), 0);
+    }
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use super::{
     Error,
     disk::{Disk, Group},
     dropped,
-    row::{self, ArchivedRow, Line, Turn, Wanted},
+    row::{self, ArchivedRow, ArchivedTurn, Line, Turn, Wanted},
 };
 
 /// Jobs that may wait: a burst of some groups.
@@ -99,11 +99,12 @@ impl Writer {
                 let is_dropped = |place, key: &[u8], row: &ArchivedRow| {
                     row::parts(key).is_some_and(|(_, level)| wanted.fits_key(place, level)) && wanted.fits(row)
                 };
-                (reply, caught(|| self.disk.without(is_dropped, &[])))
+                (reply, caught(|| self.disk.without(is_dropped, |_| false)))
             }
             Job::Erase(user, devices, reply) => {
                 let is_dropped = |_: LogCursor, _: &[u8], row: &ArchivedRow| row::belongs_to(row, &user, &devices);
-                (reply, caught(|| self.disk.without(is_dropped, &devices)))
+                let is_turn_dropped = |turn: &ArchivedTurn| row::is_turn_of(turn, &user, &devices);
+                (reply, caught(|| self.disk.without(is_dropped, is_turn_dropped)))
             }
             #[cfg(test)]
             Job::Panic(reply) => (reply, caught(|| panic!("on purpose"))),
