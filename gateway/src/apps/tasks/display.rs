@@ -36,10 +36,15 @@ impl Task {
         }
     }
 
-    /// Whether a connected app receives transcripts from now on; from any other connection it is dropped.
+    /// Whether a connected app receives transcripts from now on. Only a running app can begin to. It ends in any state:
+    /// an app that becomes dormant no longer runs when its socket leaves.
     pub(super) fn listens(&mut self, package: String, connection: AppConnection, listens: bool) {
-        let changed = self.lives().connection(&package) == Some(connection)
-            && if listens { self.listening.insert(package.clone()) } else { self.listening.remove(&package) };
+        let changed = if listens {
+            self.lives().connection(&package) == Some(connection)
+                && self.listening.insert(package.clone(), connection).is_none()
+        } else {
+            self.listening.get(&package) == Some(&connection) && self.listening.remove(&package).is_some()
+        };
         if changed {
             self.show(&AppEvent::Listens { package, listens });
         }
@@ -131,7 +136,7 @@ impl Task {
                 AppState::Stopping | AppState::Dormant | AppState::Away => continue,
             }
             events.extend(self.drawn.line(&package).cloned());
-            if self.listening.contains(&package) {
+            if self.listening.contains_key(&package) {
                 events.push(AppEvent::Listens { package: package.clone(), listens: true });
             }
             shown.insert(package);

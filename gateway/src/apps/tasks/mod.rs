@@ -228,8 +228,9 @@ impl Tasks {
 mod tests {
     use audio::asr::Spoken;
     use gateway_core::{
+        app_lifecycle::ABSENT_MS_MAX,
         input::{AppInput, Input},
-        vocab::{AppConnection, AppEvent, AppKind, AppStopReason, Content, View},
+        vocab::{AppConnection, AppEvent, AppKind, AppState, AppStopReason, Content, Timestamp, View},
     };
     use tools::{
         apps::{client::Client, manifest::App},
@@ -241,6 +242,7 @@ mod tests {
         apps::{glasses::Glasses, message::ToApp},
         mailbox::{DeviceMessage, Ending, Mailbox},
         roster::{Present, Via},
+        runtime::drive::Shell,
         store::damage_tests::spoil,
         transport::Transport,
     };
@@ -349,6 +351,51 @@ mod tests {
         draw(chess, Some("d4 d5"), None).await;
         draw(chess, None, None).await;
         assert!(shown().await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_app_that_became_dormant_does_not_listen_until_it_subscribes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        tasks.set_url("ws://127.0.0.1:1/app-ws".to_owned());
+        // It takes connections, and answers nothing.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (package, public_url) = ("org.example.app".to_owned(), format!("http://{}", server.local_addr().unwrap()));
+        let app = App { package: package.clone(), public_url, ..App::default() };
+        tasks.common.installed.add(app).await.unwrap();
+        let mut task = Task::new(tasks.clone(), USER.to_owned(), mpsc::channel(1).1);
+        let began = task.now();
+        let absent = Timestamp { mono_us: began.mono_us + ABSENT_MS_MAX * 1_000, ..began };
+        let carry_out = |task: &mut Task, now: Timestamp| {
+            while let Some(output) = task.driver.poll_output(now) {
+                task.carry_out(output);
+            }
+            task.settled();
+        };
+        let (name, kind, session) = (String::new(), AppKind::Foreground, "s-1".to_owned());
+        let cards = vec![AppCard { package: package.clone(), name, kind, session }];
+        let (socket, _told) = mpsc::channel(16);
+        let connection = 1;
+        for message in [
+            AppsMessage::Restore { cards, reply: oneshot::channel().0 },
+            AppsMessage::Joined { package: package.clone(), connection, resumed: true, socket },
+            AppsMessage::Listens { package: package.clone(), connection, listens: true },
+        ] {
+            task.handle_event(task::Event::Message(message));
+            carry_out(&mut task, began);
+        }
+        task.driver.push_timeout();
+        carry_out(&mut task, absent);
+        assert_eq!(task.lives().state(&package), Some(AppState::Stopping));
+        task.handle_event(task::Event::Message(AppsMessage::Left { package, connection, reply: oneshot::channel().0 }));
+        carry_out(&mut task, absent);
+        let (mailbox, mut messages) = mpsc::channel(16);
+        assert!(tasks.common.roster.enter("glasses", present(mailbox), 1).is_ok());
+        let (device, glasses, reply) = ("glasses".to_owned(), Glasses::default(), oneshot::channel().0);
+        task.handle_event(task::Event::Message(AppsMessage::GlassesCame { device, glasses, reply }));
+        carry_out(&mut task, absent);
+        let told: Vec<_> = std::iter::from_fn(|| messages.try_recv().ok()).filter_map(|told| told.input()).collect();
+        assert!(matches!(told.as_slice(), [Input::App(AppEvent::Starting { .. })]), "{told:#?}");
     }
 
     #[tokio::test]

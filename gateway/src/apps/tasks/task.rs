@@ -1,10 +1,6 @@
 //! The task of one user's apps: it takes messages, and drives the machine of their life cycles.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use gateway_core::{
     app_lifecycle::AppLifecycles,
@@ -40,8 +36,8 @@ pub(super) struct Task {
     pub(super) sockets: BTreeMap<AppConnection, mpsc::Sender<ToApp>>,
     /// The apps' current drawings, for glasses that connect later.
     pub(super) drawn: Drawn,
-    /// The apps that receive transcripts.
-    pub(super) listening: BTreeSet<String>,
+    /// The apps that receive transcripts, each with the connection that does.
+    pub(super) listening: BTreeMap<String, AppConnection>,
     /// Session names, by package.
     pub(super) names: BTreeMap<String, String>,
     pub(super) starting: BTreeMap<String, Vec<oneshot::Sender<Result<bool, String>>>>,
@@ -89,7 +85,7 @@ impl Task {
             glasses: BTreeMap::new(),
             sockets: BTreeMap::new(),
             drawn: Drawn::default(),
-            listening: BTreeSet::new(),
+            listening: BTreeMap::new(),
             names: BTreeMap::new(),
             starting: BTreeMap::new(),
             stopping: BTreeMap::new(),
