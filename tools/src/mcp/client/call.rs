@@ -13,15 +13,18 @@ use rmcp::{
         ReadResourceResult, RequestId, RequestMetaObject, ServerResult,
     },
     service::PeerRequestOptions,
+    transport::DynamicTransportError,
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Downstream, FailedCall, OnBehalf, State,
+    Downstream, FailedCall, Now, OnBehalf, State,
     ask::Wearer,
     child::{MESSAGE_BYTES_MAX, TOO_LARGE},
     convert,
+    http::HttpError,
+    keep::FORGOTTEN,
     link::Link,
 };
 use crate::{
@@ -40,6 +43,8 @@ const ROUNDS_MAX: usize = 10;
 const AGAIN_MS: u64 = 200;
 /// The client stops waiting, and notifies the server, this much earlier than the executor.
 const MARGIN_MS: u64 = 50;
+/// How long a call that the server has refused with its session waits for the next connection.
+const NEXT_LINK_MS_MAX: u64 = 5_000;
 /// How long log output of the server may arrive after its answer.
 const WORDS_MS: u64 = 200;
 /// Maximum bytes of a failure's reason that are kept for the operator.
@@ -50,7 +55,7 @@ const EXACT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// There is no connection; nothing was sent.
+    /// There is no connection, or the server has refused all that is sent over it; nothing was done.
     Down(String),
     /// It ended, or something other than an answer arrived: it is unknown whether anything was done.
     Broken(String),
@@ -67,6 +72,7 @@ impl From<ServiceError> for Failure {
         match error {
             ServiceError::McpError(error) if error.code.0 == TOO_LARGE => Self::TooLarge,
             ServiceError::McpError(error) => Self::Refused(error),
+            ServiceError::TransportSend(error) if is_forgotten(&error) => Self::Down(FORGOTTEN.to_owned()),
             // The library has no error kind for this.
             other => match other.to_string() {
                 why if why.contains("exceeded the maximum size") => Self::TooLarge,
@@ -74,6 +80,11 @@ impl From<ServiceError> for Failure {
             },
         }
     }
+}
+
+/// Whether a request was refused because the server does not know the session any more.
+fn is_forgotten(error: &DynamicTransportError) -> bool {
+    matches!(error.error.downcast_ref::<HttpError>(), Some(HttpError::SessionExpired))
 }
 
 impl Downstream {
@@ -84,6 +95,32 @@ impl Downstream {
                 _ => "it is still starting".to_owned(),
             })
         })
+    }
+
+    /// As [`rounds`], once more over the next connection if the server has forgotten the session.
+    async fn rounds(
+        &self,
+        behalf: &OnBehalf,
+        wait: Duration,
+        mut request: impl FnMut(Option<InputResponses>, Option<String>) -> ClientRequest,
+    ) -> Result<ServerResult, Failure> {
+        let (link, began) = (self.up()?, Instant::now());
+        match rounds(&link, behalf, wait, &mut request).await {
+            Err(Failure::Down(why)) if link.forgotten.is_cancelled() => {
+                let next = self.link_after(&link, wait).await.ok_or(Failure::Down(why))?;
+                rounds(&next, behalf, wait.saturating_sub(began.elapsed()), &mut request).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Waits for the connection that replaces this one; `None`: there is none in time.
+    async fn link_after(&self, link: &Arc<Link>, wait: Duration) -> Option<Arc<Link>> {
+        let mut now = self.now.subscribe();
+        let is_next = |now: &Now| now.link.as_ref().is_some_and(|next| !Arc::ptr_eq(next, link));
+        let limit = wait.min(Duration::from_millis(NEXT_LINK_MS_MAX));
+        let next = timeout(limit, now.wait_for(is_next)).await.ok()?.ok()?;
+        next.link.clone()
     }
 
     pub(crate) async fn call_tool(
@@ -98,8 +135,7 @@ impl Downstream {
             Value::Object(arguments) => Some(arguments),
             _ => None,
         };
-        let link = self.up()?;
-        let rounds = rounds(&link, behalf, wait, |responses, state| {
+        let rounds = self.rounds(behalf, wait, |responses, state| {
             params.input_responses = responses;
             params.request_state = state;
             ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
@@ -116,8 +152,7 @@ impl Downstream {
         behalf: &OnBehalf,
         wait: Duration,
     ) -> Result<GetPromptResult, Failure> {
-        let link = self.up()?;
-        let rounds = rounds(&link, behalf, wait, |responses, state| {
+        let rounds = self.rounds(behalf, wait, |responses, state| {
             params.input_responses = responses;
             params.request_state = state;
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()))
@@ -134,8 +169,7 @@ impl Downstream {
         behalf: &OnBehalf,
         wait: Duration,
     ) -> Result<ReadResourceResult, Failure> {
-        let link = self.up()?;
-        let rounds = rounds(&link, behalf, wait, |responses, state| {
+        let rounds = self.rounds(behalf, wait, |responses, state| {
             params.input_responses = responses;
             params.request_state = state;
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()))

@@ -24,7 +24,7 @@ use crate::{
 /// First pause after a failure.
 const PAUSE_MS_MIN: u64 = 500;
 /// Maximum pause after repeated failures.
-const PAUSE_MS_MAX: u64 = 60_000;
+pub(super) const PAUSE_MS_MAX: u64 = 60_000;
 /// A server whose connection lasted this long is restarted without a pause.
 const STEADY_MS: u64 = 30_000;
 /// Minimum interval between requests for lists: a server that floods with changes is not followed more often.
@@ -37,6 +37,10 @@ const CLOSE_MS_MAX: u64 = 8_000;
 const LAST_WORDS_MS: u64 = 200;
 /// Reason shown for a server that is down because its operator restarts it.
 const RESTARTED: &str = "it is started anew";
+/// Reason shown for a server that does not know the session any more.
+pub(super) const FORGOTTEN: &str = "it has forgotten the session";
+/// Why a connection ends with the gateway.
+const STOPS: &str = "the gateway stops";
 
 /// Maintains a server until the gateway stops.
 pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>) {
@@ -131,7 +135,6 @@ async fn serve(
     let version = link.version.to_string();
     let mut told = false;
     let mut steady = false;
-    let mut is_restarted = false;
     let held = sleep(Duration::from_millis(STEADY_MS));
     tokio::pin!(held);
     let mut subscription = subscribe(&link).await;
@@ -142,9 +145,9 @@ async fn serve(
         let listing = timeout(Duration::from_millis(REQUEST_MS_MAX), list(server, &link));
         let listed = tokio::select! {
             listed = listing => listed,
-            () = &mut ended => break "its connection ended".to_owned(),
+            why = &mut ended => break why.to_owned(),
             () = server.restart.notified() => break RESTARTED.to_owned(),
-            () = stop.cancelled() => break "the gateway stops".to_owned(),
+            () = stop.cancelled() => break STOPS.to_owned(),
         };
         match listed {
             Ok(Ok(offers)) => {
@@ -159,29 +162,22 @@ async fn serve(
         }
         // Changes during the pause are handled together after it.
         sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
-        let changed = loop {
+        let end = loop {
             tokio::select! {
-                () = link.changed.notify.notified() => break true,
-                change = next_change(&mut subscription) => if change { break true },
-                () = server.restart.notified() => {
-                    is_restarted = true;
-                    break false;
-                }
-                () = &mut ended => break false,
-                () = stop.cancelled() => break false,
+                () = link.changed.notify.notified() => break None,
+                change = next_change(&mut subscription) => if change { break None },
+                () = server.restart.notified() => break Some(RESTARTED),
+                why = &mut ended => break Some(why),
+                () = stop.cancelled() => break Some(STOPS),
                 () = &mut held, if !steady => steady = true,
             }
         };
-        if changed && subscription.is_none() && had_subscription {
+        if let Some(why) = end {
+            break why.to_owned();
+        }
+        if subscription.is_none() && had_subscription {
             sleep(Duration::from_millis(LOST_PAUSE_MS)).await;
             subscription = subscribe(&link).await;
-        }
-        if !changed {
-            break match stop.is_cancelled() {
-                true => "the gateway stops".to_owned(),
-                false if is_restarted => RESTARTED.to_owned(),
-                false => "its connection ended".to_owned(),
-            };
         }
     };
     server.now.send_modify(|now| now.link = None);
@@ -190,10 +186,17 @@ async fn serve(
     (why, steady)
 }
 
-async fn watch_end(link: &Link) {
-    // The library reports a closed transport only on request.
-    while !link.peer.is_transport_closed() {
-        sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
+/// Waits for the end of a connection; returns the reason.
+async fn watch_end(link: &Link) -> &'static str {
+    let closed = async {
+        // The library reports a closed transport only on request.
+        while !link.peer.is_transport_closed() {
+            sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
+        }
+    };
+    tokio::select! {
+        () = closed => "its connection ended",
+        () = link.forgotten.cancelled() => FORGOTTEN,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One connection to a server: opening it, and listing what the server offers.
 
-use std::{collections::HashMap, error::Error, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc};
 
 use rmcp::{
     model::{PaginatedRequestParams, Prompt, ProtocolVersion, Resource, ResourceTemplate, Tool},
@@ -8,19 +8,18 @@ use rmcp::{
         ClientCacheConfig, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError,
         serve_client_with_lifecycle,
     },
-    transport::{
-        IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
-    },
+    transport::IntoTransport,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     process::{ChildStderr, Command},
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Downstream,
-    child::{self, ChildTransport, MESSAGE_BYTES_MAX},
+    child::{self, ChildTransport},
+    http,
     routes::{Changed, Handler, Routes},
 };
 use crate::{credentials::INHERITED, mcp::config::Reach};
@@ -44,6 +43,8 @@ pub(super) struct Link {
     pub(super) has_resources: bool,
     pub(super) can_subscribe: bool,
     pub(super) tracker: TaskTracker,
+    /// Cancelled when the server does not know the session any more, so that it refuses all further requests.
+    pub(super) forgotten: CancellationToken,
 }
 
 impl Link {
@@ -64,20 +65,21 @@ pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Runn
             if let Some(stderr) = stderr {
                 server.tracker.spawn(log(server.clone(), stderr));
             }
-            meet(server, child, legacy).await
+            meet(server, child, legacy, CancellationToken::new()).await
         }
         Reach::Http { url, headers } => {
-            let transport = StreamableHttpClientTransport::with_client(http_client()?, http(url, headers)?);
-            meet(server, transport, legacy).await
+            let forgotten = CancellationToken::new();
+            meet(server, http::transport(url, headers, forgotten.clone())?, legacy, forgotten).await
         }
     }
 }
 
-/// Both sides introduce themselves.
+/// Both sides introduce themselves. `forgotten`: see [`Link`].
 pub(super) async fn meet<T, E, A>(
     server: &Arc<Downstream>,
     transport: T,
     legacy: bool,
+    forgotten: CancellationToken,
 ) -> Result<(Running, Arc<Link>), String>
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -114,6 +116,7 @@ where
         has_resources: capabilities.resources.is_some(),
         can_subscribe: capabilities.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)),
         tracker: server.tracker.clone(),
+        forgotten,
         peer,
     };
     Ok((running, Arc::new(link)))
@@ -148,28 +151,6 @@ async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
             }
         }
     }
-}
-
-fn http_client() -> Result<reqwest::Client, String> {
-    // A redirect to another host would send our headers there.
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(Duration::from_secs(10))
-        .build()
-        .map_err(|error| format!("the HTTP client: {error}"))
-}
-
-fn http(
-    url: &str,
-    headers: &std::collections::BTreeMap<String, String>,
-) -> Result<StreamableHttpClientTransportConfig, String> {
-    let mut custom = HashMap::new();
-    for (name, value) in headers {
-        let wrong = |what| format!("header `{name}`: not a valid {what}");
-        let name = name.parse().map_err(|_| wrong("name"))?;
-        custom.insert(name, value.parse().map_err(|_| wrong("value"))?);
-    }
-    Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom).max_sse_event_size(MESSAGE_BYTES_MAX))
 }
 
 /// Reads all pages of a list, up to the limit.

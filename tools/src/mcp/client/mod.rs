@@ -9,6 +9,7 @@ mod child;
 mod convert;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod http;
 mod keep;
 mod link;
 mod routes;

@@ -22,7 +22,7 @@ pub(super) fn downstream() -> Arc<Downstream> {
 
 /// Connects it with whatever serves the other end.
 pub(super) async fn connect(server: &Arc<Downstream>, near: DuplexStream, is_modern: bool) -> Running {
-    let (running, link) = link::meet(server, near, !is_modern).await.unwrap();
+    let (running, link) = link::meet(server, near, !is_modern, CancellationToken::new()).await.unwrap();
     assert_eq!(link.is_modern(), is_modern);
     server.now.send_modify(|now| now.link = Some(link));
     running

@@ -1,18 +1,21 @@
-//! Watched resources at servers that answer, and at servers that do not.
+//! Watched resources and calls at servers that answer, that do not, and that forget the session.
 
 use std::{convert::Infallible, sync::Arc};
 
-use hyper::{Request, body::Incoming, service::service_fn};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        DiscoverRequestMethod, DiscoverResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-        ServerConfig,
+        CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverRequestMethod, DiscoverResult,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+        StreamableHttpServerConfig, StreamableHttpService,
+        session::{SessionManager as _, local::LocalSessionManager},
     },
 };
 use serde_json::json;
@@ -22,7 +25,8 @@ use super::*;
 use crate::{
     mcp::{
         client::{
-            Pool, State,
+            Failure, OnBehalf, Pool, State,
+            keep::FORGOTTEN,
             link::Running,
             test_support::{self, downstream},
         },
@@ -93,7 +97,21 @@ impl ServerHandler for Fixture {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.see("list");
         Ok(ListToolsResult::with_all_items(Vec::new()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.see(&request.name);
+        if request.name == "wait" {
+            std::future::pending::<()>().await;
+        }
+        let result = json!({ "content": [{ "type": "text", "text": "done" }] });
+        Ok(CallToolResponse::Complete(serde_json::from_value(result).unwrap()))
     }
 
     async fn subscribe(
@@ -228,37 +246,70 @@ async fn beyond_the_maximum_only_what_is_watched_already_can_be_watched() {
     assert!(server.watch(URI).is_some());
 }
 
-/// Serves the fixture over HTTP; returns its address.
-async fn serve(fixture: Fixture) -> String {
-    let service = StreamableHttpService::new(
-        move || Ok(fixture.clone()),
-        Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default(),
-    );
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let service = service.clone();
-            let answer = service_fn(move |request: Request<Incoming>| {
+/// A fixture that is served over HTTP.
+struct Served {
+    fixture: Fixture,
+    url: String,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl Served {
+    /// `takes_get`: it has a stream for what belongs to no request.
+    async fn new(fixture: Fixture, takes_get: bool) -> Self {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let (served, sessions) = (fixture.clone(), Arc::<LocalSessionManager>::default());
+        let service = StreamableHttpService::new(
+            move || Ok(served.clone()),
+            sessions.clone(),
+            StreamableHttpServerConfig::default(),
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
                 let service = service.clone();
-                async move { Ok::<_, Infallible>(service.handle(request).await) }
-            });
-            let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-            tokio::spawn(async move { drop(served.await) });
+                let answer = service_fn(move |request: Request<Incoming>| {
+                    let service = service.clone();
+                    async move {
+                        if request.method() == Method::GET && !takes_get {
+                            let mut refused = Response::new(Empty::<Bytes>::new().boxed());
+                            *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+                            return Ok::<_, Infallible>(refused);
+                        }
+                        Ok(service.handle(request).await)
+                    }
+                });
+                let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+                tokio::spawn(async move { drop(served.await) });
+            }
+        });
+        Self { fixture, url: format!("http://{address}/"), sessions }
+    }
+
+    /// Starts a client of it.
+    fn pool(&self) -> Arc<Pool> {
+        let file = json!({ "mcpServers": { "notes": { "url": self.url } } }).to_string();
+        Pool::start(config::check_file(&file, &|_| None).unwrap(), None, &Arc::new(Registry::new()))
+    }
+
+    /// Forgets all sessions, as with a restart.
+    async fn forget(&self) {
+        let ids: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
+        for id in ids {
+            self.sessions.close_session(&id).await.unwrap();
         }
-    });
-    format!("http://{address}/")
+    }
+}
+
+async fn call(server: Arc<Downstream>, tool: &str) -> Result<CallToolResult, Failure> {
+    server.call_tool(tool, json!({}), &OnBehalf::default(), LIMIT).await
 }
 
 /// Real connections: their clock is the real one. It is a limit here, and nothing waits for it to pass.
 #[tokio::test]
 async fn a_server_that_does_not_answer_a_subscription_is_restarted_all_the_same() {
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let fixture = Fixture::new(1);
-    let file = json!({ "mcpServers": { "notes": { "url": serve(fixture.clone()).await } } }).to_string();
-    let registry = Arc::new(Registry::new());
-    let pool = Pool::start(config::check_file(&file, &|_| None).unwrap(), None, &registry);
+    let served = Served::new(Fixture::new(1), true).await;
+    let (fixture, pool) = (&served.fixture, served.pool());
     let watch = pool.server("notes").unwrap().watch(URI).unwrap();
     let restarted = async {
         fixture.has_seen("subscribe", 1).await;
@@ -270,6 +321,51 @@ async fn a_server_that_does_not_answer_a_subscription_is_restarted_all_the_same(
     };
     timeout(LIMIT, restarted).await.expect("it is not waited for");
     assert_eq!(fixture.count("initialized"), 3);
+    drop(watch);
+    pool.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_the_session_is_listed_and_subscribed_anew_and_an_open_call_may_have_been_done() {
+    let served = Served::new(Fixture::new(usize::MAX), true).await;
+    let (fixture, pool) = (&served.fixture, served.pool());
+    let server = pool.server("notes").unwrap().clone();
+    let watch = server.watch(URI).unwrap();
+    let renewed = async {
+        fixture.has_seen("subscribe", 1).await;
+        let open = tokio::spawn(call(server.clone(), "wait"));
+        fixture.has_seen("wait", 1).await;
+        served.forget().await;
+        let outcome = open.await.unwrap();
+        assert!(matches!(outcome, Err(Failure::Broken(_))), "{outcome:?}");
+        fixture.has_seen("list", 2).await;
+        fixture.has_seen("subscribe", 2).await;
+    };
+    timeout(LIMIT, renewed).await.expect("it is connected again");
+    let down = pool.statuses().remove(0).last_down.map(|(why, _)| why);
+    assert_eq!(down.as_deref(), Some(FORGOTTEN));
+    drop(watch);
+    pool.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_with_its_session_is_made_over_the_next_connection() {
+    let served = Served::new(Fixture::new(usize::MAX), false).await;
+    let (fixture, pool) = (&served.fixture, served.pool());
+    let server = pool.server("notes").unwrap().clone();
+    let watch = server.watch(URI).unwrap();
+    let called = async {
+        fixture.has_seen("subscribe", 1).await;
+        let open = tokio::spawn(call(server.clone(), "wait"));
+        fixture.has_seen("wait", 1).await;
+        served.forget().await;
+        call(server.clone(), "add").await.expect("it was not run before");
+        let outcome = open.await.unwrap();
+        assert!(matches!(outcome, Err(Failure::Broken(_))), "{outcome:?}");
+        fixture.has_seen("subscribe", 2).await;
+    };
+    timeout(LIMIT, called).await.expect("it is connected again");
+    assert_eq!((fixture.count("initialized"), fixture.count("wait"), fixture.count("add")), (2, 1, 1));
     drop(watch);
     pool.stop().await;
 }
