@@ -29,7 +29,7 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{child::MESSAGE_BYTES_MAX, keep::PAUSE_MS_MAX};
+use super::{child::MESSAGE_BYTES_MAX, renewal::PAUSE_MS_MAX};
 
 /// Time limit for connecting.
 const CONNECT_S_MAX: u64 = 10;

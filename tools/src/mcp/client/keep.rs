@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use gateway_core::vocab::ToolSpec;
 use rmcp::{
     model::{ServerNotification, SubscriptionFilter, Tool},
-    service::{Subscription, SubscriptionEnd},
+    service::Subscription,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -15,6 +14,7 @@ use super::{
     call::McpRunner,
     convert,
     link::{self, CONNECT_MS_MAX, Link, REQUEST_MS_MAX, Running},
+    renewal::{PAUSE_MS_MAX, Renewal, STEADY_MS, pauses},
 };
 use crate::{
     registry::{self, RegisterError, Registry},
@@ -23,14 +23,8 @@ use crate::{
 
 /// First pause after a failure.
 const PAUSE_MS_MIN: u64 = 500;
-/// Maximum pause after repeated failures.
-pub(super) const PAUSE_MS_MAX: u64 = 60_000;
-/// A server whose connection lasted this long is restarted without a pause.
-const STEADY_MS: u64 = 30_000;
 /// Minimum interval between requests for lists: a server that floods with changes is not followed more often.
 const LIST_PAUSE_MS: u64 = 100;
-/// Pause before the subscription to changes is renewed.
-const LOST_PAUSE_MS: u64 = 1_000;
 /// How long closing may take: a child's input is closed, then it gets a signal, then it is killed.
 const CLOSE_MS_MAX: u64 = 8_000;
 /// How long the last log lines of an exited server may take to arrive.
@@ -46,15 +40,7 @@ const STOPS: &str = "the gateway stops";
 pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>) {
     let stop = &server.stop;
     let name = server.config.name.clone();
-    let pauses = || {
-        ExponentialBuilder::default()
-            .with_min_delay(Duration::from_millis(PAUSE_MS_MIN))
-            .with_max_delay(Duration::from_millis(PAUSE_MS_MAX))
-            .without_max_times()
-            .with_jitter()
-            .build()
-    };
-    let mut pause = pauses();
+    let mut pause = pauses(PAUSE_MS_MIN);
     let mut legacy = false;
     while !stop.is_cancelled() {
         let said = server.words.count();
@@ -69,7 +55,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>) {
                 let (why, steady) = serve(&server, running, link, &registry).await;
                 went_up = server.now.borrow().is_up();
                 if steady || why == RESTARTED {
-                    pause = pauses();
+                    pause = pauses(PAUSE_MS_MIN);
                 }
                 why
             }
@@ -104,7 +90,7 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>) {
         tracing::warn!(server = name, why, again_in_ms = wait.as_millis(), "an MCP server is down");
         tokio::select! {
             () = sleep(wait) => {}
-            () = server.restart.notified() => pause = pauses(),
+            () = server.restart.notified() => pause = pauses(PAUSE_MS_MIN),
             () = stop.cancelled() => {}
         }
     }
@@ -125,7 +111,7 @@ impl Now {
 }
 
 /// Runs until the connection ends; returns the reason, and whether the connection was stable.
-async fn serve(
+pub(super) async fn serve(
     server: &Arc<Downstream>,
     mut running: Running,
     link: Arc<Link>,
@@ -137,8 +123,7 @@ async fn serve(
     let mut steady = false;
     let held = sleep(Duration::from_millis(STEADY_MS));
     tokio::pin!(held);
-    let mut subscription = subscribe(&link).await;
-    let had_subscription = subscription.is_some();
+    let mut followed = Box::pin(follow(&link, subscribe(&link).await));
     let ended = watch_end(&link);
     tokio::pin!(ended);
     let why = loop {
@@ -165,7 +150,7 @@ async fn serve(
         let end = loop {
             tokio::select! {
                 () = link.changed.notify.notified() => break None,
-                change = next_change(&mut subscription) => if change { break None },
+                () = &mut followed => {}
                 () = server.restart.notified() => break Some(RESTARTED),
                 why = &mut ended => break Some(why),
                 () = stop.cancelled() => break Some(STOPS),
@@ -175,13 +160,9 @@ async fn serve(
         if let Some(why) = end {
             break why.to_owned();
         }
-        if subscription.is_none() && had_subscription {
-            sleep(Duration::from_millis(LOST_PAUSE_MS)).await;
-            subscription = subscribe(&link).await;
-        }
     };
     server.now.send_modify(|now| now.link = None);
-    drop(subscription);
+    drop(followed);
     drop(running.close_with_timeout(Duration::from_millis(CLOSE_MS_MAX)).await);
     (why, steady)
 }
@@ -213,24 +194,35 @@ async fn subscribe(link: &Link) -> Option<Subscription> {
     }
 }
 
-/// Waits for a change; indefinitely if none is announced.
-async fn next_change(subscription: &mut Option<Subscription>) -> bool {
-    let Some(open) = subscription else {
+/// Reports the changes that a server announces, forever. A subscription that ends is renewed, whatever its end: a server
+/// that stops ends it gracefully.
+async fn follow(link: &Link, subscription: Option<Subscription>) {
+    let Some(mut open) = subscription else {
         return std::future::pending().await;
     };
-    match open.next().await {
-        Ok(Some(
-            ServerNotification::ToolListChangedNotification(_)
-            | ServerNotification::PromptListChangedNotification(_)
-            | ServerNotification::ResourceListChangedNotification(_),
-        )) => true,
-        Ok(Some(_)) => false,
-        Ok(None) | Err(_) => {
-            // After a broken stream, or if the reader lagged behind, changes may have been missed.
-            let lost = !matches!(open.end(), Some(SubscriptionEnd::Graceful(_)));
-            *subscription = None;
-            lost
+    let mut renewal = Renewal::new();
+    loop {
+        renewal.opened();
+        while let Ok(Some(notification)) = open.next().await {
+            if matches!(
+                notification,
+                ServerNotification::ToolListChangedNotification(_)
+                    | ServerNotification::PromptListChangedNotification(_)
+                    | ServerNotification::ResourceListChangedNotification(_)
+            ) {
+                link.changed.notify.notify_one();
+            }
         }
+        drop(open);
+        open = loop {
+            renewal.wait().await;
+            let renewed = subscribe(link).await;
+            // Changes may have been missed.
+            link.changed.notify.notify_one();
+            if let Some(renewed) = renewed {
+                break renewed;
+            }
+        };
     }
 }
 

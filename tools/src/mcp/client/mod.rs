@@ -12,6 +12,7 @@ pub(crate) mod fuzzing;
 mod http;
 mod keep;
 mod link;
+mod renewal;
 mod routes;
 #[cfg(test)]
 mod test_support;

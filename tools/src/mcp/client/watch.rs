@@ -14,6 +14,7 @@ use tokio::{
 use super::{
     Downstream, ServerChange,
     link::{Link, REQUEST_MS_MAX},
+    renewal::Renewal,
 };
 use crate::mutex::lock;
 
@@ -96,29 +97,43 @@ async fn hold(server: &Downstream, link: Option<&Link>, uri: &str, watchers: &Se
     in_time(server, unsubscribing).await;
 }
 
-/// As [`hold`], since 2026-07-28.
+/// As [`hold`], since 2026-07-28. The server may end a subscription at any time; it is renewed.
 async fn listen(server: &Downstream, link: &Link, uri: &str, watchers: &Sender<bool>) {
-    let filter = SubscriptionFilter::builder().resource_subscription(uri).build();
-    let subscription = in_time(server, link.peer.listen(filter)).await;
-    watchers.send_replace(true);
-    let Some(mut subscription) = subscription else {
-        return watchers.closed().await;
+    let updated = || {
+        let change = ServerChange::Updated { server: server.config.name.clone(), uri: uri.to_owned() };
+        drop(server.changes.send(change));
     };
+    let mut renewal = Renewal::new();
+    let mut is_renewed = false;
     loop {
-        tokio::select! {
-            next = subscription.next() => match next {
-                Ok(Some(_)) => {
-                    let updated = ServerChange::Updated { server: server.config.name.clone(), uri: uri.to_owned() };
-                    drop(server.changes.send(updated));
+        let filter = SubscriptionFilter::builder().resource_subscription(uri).build();
+        let subscription = in_time(server, link.peer.listen(filter)).await;
+        watchers.send_replace(true);
+        if let Some(mut subscription) = subscription {
+            renewal.opened();
+            if is_renewed {
+                // A change may have been missed.
+                updated();
+            }
+            let ended = async {
+                while let Ok(Some(_)) = subscription.next().await {
+                    updated();
                 }
-                Ok(None) | Err(_) => return watchers.closed().await,
-            },
-            () = watchers.closed() => {
-                watchers.send_replace(false);
-                in_time(server, subscription.cancel()).await;
-                return;
+            };
+            tokio::select! {
+                () = ended => {}
+                () = watchers.closed() => {
+                    watchers.send_replace(false);
+                    in_time(server, subscription.cancel()).await;
+                    return;
+                }
             }
         }
+        tokio::select! {
+            () = renewal.wait() => {}
+            () = watchers.closed() => return,
+        }
+        is_renewed = true;
     }
 }
 

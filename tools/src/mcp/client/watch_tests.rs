@@ -26,7 +26,7 @@ use crate::{
     mcp::{
         client::{
             Failure, OnBehalf, Pool, State,
-            keep::FORGOTTEN,
+            keep::{self, FORGOTTEN},
             link::Running,
             test_support::{self, downstream},
         },
@@ -46,11 +46,13 @@ struct Fixture {
     /// How many requests to subscribe or unsubscribe it answers, before it keeps silent.
     answers: usize,
     is_modern: bool,
+    /// How many subscriptions it ends at once.
+    ends: usize,
 }
 
 impl Fixture {
     fn new(answers: usize) -> Self {
-        Self { seen: Sender::new(Vec::new()), answers, is_modern: false }
+        Self { seen: Sender::new(Vec::new()), answers, is_modern: false, ends: 0 }
     }
 
     fn see(&self, what: &str) {
@@ -137,6 +139,9 @@ impl ServerHandler for Fixture {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         self.see("listen");
         drop(context.sink().notify_resource_updated(URI).await);
+        if self.count("listen") <= self.ends {
+            return Ok(());
+        }
         context.cancelled().await;
         self.see("cancelled");
         Ok(())
@@ -233,6 +238,39 @@ async fn a_modern_server_is_listened_to_until_nobody_watches() {
     fixture.has_seen("cancelled", 1).await;
     nothing_watched(&server).await;
     assert_eq!(*fixture.seen.borrow(), ["listen", "cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_ends_subscriptions_is_asked_again_after_growing_pauses() {
+    let (server, mut fixture) = (downstream(), Fixture::new(0));
+    (fixture.is_modern, fixture.ends) = (true, 3);
+    let _running = connect(&server, &fixture).await;
+    let mut changes = server.changes.subscribe();
+    let (began, watch) = (Instant::now(), server.watch(URI).unwrap());
+    fixture.has_seen("listen", 4).await;
+    assert!((7..=14).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    // Each of the renewed ones is a change, too: one may have been missed.
+    for _ in 0..7 {
+        assert!(matches!(changes.recv().await, Ok(ServerChange::Updated { .. })));
+    }
+    drop(watch);
+    fixture.has_seen("cancelled", 1).await;
+    nothing_watched(&server).await;
+    assert_eq!(fixture.count("listen"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_modern_server_has_is_listed_again_after_each_end_of_the_subscription_to_changes() {
+    let (server, mut fixture) = (downstream(), Fixture::new(0));
+    (fixture.is_modern, fixture.ends) = (true, 2);
+    let running = connect(&server, &fixture).await;
+    let (own, link) = (server.clone(), server.link().unwrap());
+    let served = tokio::spawn(async move { keep::serve(&own, running, link, &Arc::new(Registry::new())).await });
+    fixture.has_seen("listen", 3).await;
+    fixture.has_seen("list", 3).await;
+    server.stop.cancel();
+    served.await.unwrap();
+    assert_eq!(fixture.count("listen"), 3);
 }
 
 #[tokio::test(start_paused = true)]
