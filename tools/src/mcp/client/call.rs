@@ -23,7 +23,7 @@ use super::{
     ask::Wearer,
     child::{MESSAGE_BYTES_MAX, TOO_LARGE},
     convert,
-    http::HttpError,
+    http::{HttpError, OVERSIZED},
     keep::FORGOTTEN,
     link::Link,
 };
@@ -75,7 +75,7 @@ impl From<ServiceError> for Failure {
             ServiceError::TransportSend(error) if is_forgotten(&error) => Self::Down(FORGOTTEN.to_owned()),
             // The library has no error kind for this.
             other => match other.to_string() {
-                why if why.contains("exceeded the maximum size") => Self::TooLarge,
+                why if why.contains(OVERSIZED) => Self::TooLarge,
                 why => Self::Broken(why),
             },
         }

@@ -1,8 +1,11 @@
-//! A server that is reached over HTTP. The end of its session is noticed here.
+//! A server that is reached over HTTP. The end of its session is noticed here, and an answer that is too large.
 //!
 //! A server answers 404 to a session that it does not know any more, for example after a restart. The library would
 //! open another session and tell nobody: what the server offers would not be listed again, nothing would be subscribed
 //! again, and a call whose answer was lost would count as refused. Therefore the connection ends with its session.
+//!
+//! The library ends a stream of events at one that is too large, and the call that it answers would count as broken.
+//! Therefore an error takes the place of such an answer.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,26 +16,36 @@ use std::{
     time::Duration,
 };
 
+use futures_util::StreamExt as _;
 use reqwest::{
     StatusCode,
     header::{HeaderName, HeaderValue},
 };
 use rmcp::{
-    model::ClientJsonRpcMessage,
+    model::{ClientJsonRpcMessage, RequestId},
     transport::{
         StreamableHttpClientTransport,
         common::client_side_sse::{BoxedSseResponse, ExponentialBackoff},
         streamable_http_client::{
-            StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+            SseError, StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+            StreamableHttpPostResponse,
         },
     },
 };
+use serde_json::json;
+use sse_stream::Sse;
 use tokio_util::sync::CancellationToken;
 
-use super::{child::MESSAGE_BYTES_MAX, renewal::PAUSE_MS_MAX};
+use super::{
+    child::{MESSAGE_BYTES_MAX, TOO_LARGE},
+    renewal::PAUSE_MS_MAX,
+};
 
 /// Time limit for connecting.
 const CONNECT_S_MAX: u64 = 10;
+
+/// Part of the library's errors about what is too large; it has no public error kind for an event.
+pub(super) const OVERSIZED: &str = "exceeded the maximum size";
 
 pub(super) type HttpError = StreamableHttpError<reqwest::Error>;
 
@@ -100,6 +113,10 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         max_sse_event_size: usize,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
+        let id = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
         let posting = self.client.post_message_with_max_sse_event_size(
             uri,
             message,
@@ -108,11 +125,16 @@ impl StreamableHttpClient for HttpClient {
             custom_headers,
             max_sse_event_size,
         );
-        let answer = posting.await;
-        if matches!(answer, Err(StreamableHttpError::SessionExpired)) {
-            self.forgotten.cancel();
+        match (posting.await, id) {
+            (Ok(StreamableHttpPostResponse::Sse(events, session)), Some(id)) => {
+                Ok(StreamableHttpPostResponse::Sse(answered(events, id), session))
+            }
+            (Err(StreamableHttpError::SessionExpired), _) => {
+                self.forgotten.cancel();
+                Err(StreamableHttpError::SessionExpired)
+            }
+            (answer, _) => answer,
         }
-        answer
     }
 
     async fn delete_session(
@@ -169,4 +191,17 @@ impl StreamableHttpClient for HttpClient {
         }
         answer
     }
+}
+
+/// The events that answer a request, with an error in place of one that is too large.
+fn answered(events: BoxedSseResponse, id: RequestId) -> BoxedSseResponse {
+    let answer = move |event: Result<Sse, SseError>| match event {
+        Err(SseError::Body(why)) if why.to_string().contains(OVERSIZED) => {
+            let message = format!("an answer of more than {MESSAGE_BYTES_MAX} bytes, which is not read");
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": TOO_LARGE, "message": message}});
+            Ok(Sse { data: Some(error.to_string()), ..Sse::default() })
+        }
+        other => other,
+    };
+    events.map(answer).boxed()
 }

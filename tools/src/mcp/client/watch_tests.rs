@@ -26,6 +26,7 @@ use crate::{
     mcp::{
         client::{
             Failure, OnBehalf, Pool, State,
+            child::MESSAGE_BYTES_MAX,
             keep::{self, FORGOTTEN},
             link::Running,
             test_support::{self, downstream},
@@ -112,7 +113,8 @@ impl ServerHandler for Fixture {
         if request.name == "wait" {
             std::future::pending::<()>().await;
         }
-        let result = json!({ "content": [{ "type": "text", "text": "done" }] });
+        let text = if request.name == "large" { "x".repeat(MESSAGE_BYTES_MAX) } else { "done".to_owned() };
+        let result = json!({ "content": [{ "type": "text", "text": text }] });
         Ok(CallToolResponse::Complete(serde_json::from_value(result).unwrap()))
     }
 
@@ -404,6 +406,24 @@ async fn a_call_that_is_refused_with_its_session_is_made_over_the_next_connectio
     };
     timeout(LIMIT, called).await.expect("it is connected again");
     assert_eq!((fixture.count("initialized"), fixture.count("wait"), fixture.count("add")), (2, 1, 1));
+    drop(watch);
+    pool.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_over_http_that_is_too_large_is_told_as_such_and_the_next_one_is_read() {
+    let served = Served::new(Fixture::new(usize::MAX), true).await;
+    let (fixture, pool) = (&served.fixture, served.pool());
+    let server = pool.server("notes").unwrap().clone();
+    let watch = server.watch(URI).unwrap();
+    let called = async {
+        fixture.has_seen("subscribe", 1).await;
+        let outcome = call(server.clone(), "large").await;
+        assert!(matches!(outcome, Err(Failure::TooLarge)), "{outcome:?}");
+        call(server.clone(), "add").await.expect("the connection stays");
+    };
+    timeout(LIMIT, called).await.expect("it answers");
+    assert_eq!((fixture.count("large"), fixture.count("initialized")), (1, 1));
     drop(watch);
     pool.stop().await;
 }
