@@ -24,8 +24,7 @@ use super::{
     child::{MESSAGE_BYTES_MAX, TOO_LARGE},
     convert,
     http::{HttpError, OVERSIZED},
-    keep::FORGOTTEN,
-    link::Link,
+    link::{FORGOTTEN, Link},
 };
 use crate::{
     caller::Exact,

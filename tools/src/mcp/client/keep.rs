@@ -13,7 +13,7 @@ use super::{
     Downstream, Now, Offers, ServerChange, State,
     call::McpRunner,
     convert,
-    link::{self, CONNECT_MS_MAX, Link, REQUEST_MS_MAX, Running},
+    link::{self, CONNECT_MS_MAX, FORGOTTEN, Link, REQUEST_MS_MAX, Running},
     renewal::{PAUSE_MS_MAX, Renewal, STEADY_MS, pauses},
 };
 use crate::{
@@ -31,8 +31,6 @@ const CLOSE_MS_MAX: u64 = 8_000;
 const LAST_WORDS_MS: u64 = 200;
 /// Reason shown for a server that is down because its operator restarts it.
 const RESTARTED: &str = "it is started anew";
-/// Reason shown for a server that does not know the session any more.
-pub(super) const FORGOTTEN: &str = "it has forgotten the session";
 /// Why a connection ends with the gateway.
 const STOPS: &str = "the gateway stops";
 

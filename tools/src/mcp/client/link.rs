@@ -30,6 +30,8 @@ pub(super) const CONNECT_MS_MAX: u64 = 60_000;
 pub(super) const REQUEST_MS_MAX: u64 = 20_000;
 /// Maximum tools, prompts, resources and templates that are accepted from one server, each.
 const LISTED_MAX: usize = 2_000;
+/// Reason shown for a server that does not know the session any more.
+pub(super) const FORGOTTEN: &str = "it has forgotten the session";
 /// Maximum bytes of one line of a child's log.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
 /// A connection on which both sides have introduced themselves, and what the server has said that it can do.

@@ -27,8 +27,8 @@ use crate::{
         client::{
             Failure, OnBehalf, Pool, State,
             child::MESSAGE_BYTES_MAX,
-            keep::{self, FORGOTTEN},
-            link::Running,
+            keep,
+            link::{FORGOTTEN, Running},
             test_support::{self, downstream},
         },
         config,
