@@ -489,6 +489,23 @@ mod tests {
         assert_eq!((heard(&playout).as_str(), playout.is_over()), ("(all)", true));
     }
 
+    #[test]
+    fn a_clause_that_failed_is_waited_for_when_it_is_handed_out_again() {
+        let mut cx = Context::new(crate::config::Config::default());
+        let mut playout = playout(&mut cx, &["One is here.", "Two is here."]);
+        playout.handle_played(&mut cx, 1, 0, 0.4, false);
+        assert!(playout.handle_failed(1, 1));
+        playout.pause(&mut cx);
+        playout.resume();
+        spoken(&mut cx);
+        playout.release(&mut cx, &mut 1);
+        assert_eq!(spoken(&mut cx), [(2, 0, "One is here.".into(), 0.4), (2, 1, "Two is here.".into(), 0.0)]);
+        playout.handle_played(&mut cx, 2, 1, 0.5, false);
+        assert_eq!((playout.is_speaking(), playout.is_over()), (true, false), "it still plays");
+        playout.handle_played(&mut cx, 2, 2, 0.0, true);
+        assert!(playout.is_over());
+    }
+
     /// The clauses that are to be said, each with the part from which on.
     fn spoken(cx: &mut Context) -> Vec<(u32, u16, String, f32)> {
         let outputs = core::iter::from_fn(|| cx.pop());

@@ -19,15 +19,18 @@ impl Playout {
         }
     }
 
-    /// The playback goes on where it was paused.
+    /// The playback goes on where it was paused. What is handed out again is waited for, also a clause that had failed before
+    /// its place was reached.
     pub(super) fn resume(&mut self) {
         let Some(from) = self.paused_at.take() else {
             return;
         };
         for clause in self.clauses.iter_mut().take(self.released).skip(from) {
-            if let State::Cut(part) = clause.state {
-                clause.state = if part > 0.0 { State::Partly(part) } else { State::Waiting };
-            }
+            clause.state = match clause.state {
+                State::Cut(part) if part > 0.0 => State::Partly(part),
+                State::Cut(_) | State::Failed => State::Waiting,
+                other => other,
+            };
         }
         self.base = from.min(self.released);
         self.released = self.base;
