@@ -80,7 +80,7 @@ async fn metrics(world: &World) -> String {
 async fn a_server_recognises_instead_and_when_it_dies_the_box_does() {
     let _floor = floor().await;
     let (server, url) = Server::start().await;
-    let remote = format!("remote = {{ base_url = \"{url}\", model = \"m\", use = \"instead\", timeout_ms = 60000 }}");
+    let remote = format!("remote = {{ base_url = \"{url}\", model = \"m\", use = \"instead\", timeout_ms = 9000 }}");
     let world = World::with(&format!("[hearing]\n{remote}\n")).await;
     let mut glasses = world.glasses("wss", "glasses").await;
     say(&mut glasses, SAID).await;
@@ -135,7 +135,7 @@ async fn a_user_with_a_language_of_his_own_is_heard_and_read_in_it() {
     let hearing = |user: &str| {
         format!(
             "[hearing]\nlanguages = {{ {user} = \"de\" }}\n\
-             remote = {{ base_url = \"{url}\", model = \"m\", use = \"instead\", timeout_ms = 60000 }}\n"
+             remote = {{ base_url = \"{url}\", model = \"m\", use = \"instead\", timeout_ms = 9000 }}\n"
         )
     };
     // The glasses say that they speak English.

@@ -7,7 +7,7 @@ use crate::{
     agent::history::Heard,
     context::Context,
     input::AnnouncementId,
-    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
+    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS, STALL_SLACK_US},
     output::{Output, Stage},
     speech_text::sentences::Splitter,
     spoken_length,
@@ -15,8 +15,6 @@ use crate::{
     vocab::Turn,
 };
 
-/// Time beyond the clauses' own length after which a device that acknowledges nothing has stalled.
-const STALL_SLACK_US: u64 = 8_000_000;
 /// Length of a clause that is not synthesised yet: slow speech takes 80 ms per letter.
 const US_PER_LETTER: u64 = 80_000;
 

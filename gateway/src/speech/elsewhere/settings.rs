@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,8 +21,12 @@ use crate::{
     problems::{Problems, unwritten},
 };
 
-/// Allowed deadlines. A wearer waits for both; a sentence that is spoken elsewhere is late after a few seconds.
-const TIMEOUT_MS: std::ops::RangeInclusive<u32> = 200..=60_000;
+/// Allowed deadlines of a recogniser: the next utterance of the same device waits 10 s for its turn. What the core gives up
+/// before the deadline would never be found to have failed.
+const RECOGNITION_MS: RangeInclusive<u32> = 200..=9_000;
+/// Allowed deadlines of a voice, for one clause. The core takes speech for stalled after 8 s, and the own voice needs some of
+/// them to say what failed.
+const SPEECH_MS: RangeInclusive<u32> = 200..=6_000;
 /// Most words of a command.
 const COMMAND_WORDS_MAX: usize = 64;
 
@@ -141,7 +146,7 @@ impl RawRecognitionServer {
             key_file: self.key_file,
             timeout_ms: self.timeout_ms,
         };
-        RecognitionServer { server: of_server.check(problems, "hearing.remote"), order: self.order }
+        RecognitionServer { server: of_server.check(problems, "hearing.remote", RECOGNITION_MS), order: self.order }
     }
 }
 
@@ -154,7 +159,7 @@ struct RawServer {
 }
 
 impl RawServer {
-    fn check(self, problems: &mut Problems<'_>, section: &str) -> Server {
+    fn check(self, problems: &mut Problems<'_>, section: &str, timeout_ms: RangeInclusive<u32>) -> Server {
         let is_http =
             |url: &str| Url::parse(url).is_ok_and(|url| url.has_host() && matches!(url.scheme(), "http" | "https"));
         if !is_http(self.base_url.get_ref()) {
@@ -166,7 +171,7 @@ impl RawServer {
         if let (Some(_), Some(file)) = (&self.key_env, &self.key_file) {
             problems.at(file.span(), "only one of `key_env` and `key_file` can hold the key");
         }
-        let ms = problems.between(&self.timeout_ms, &format!("{section}.timeout_ms"), TIMEOUT_MS);
+        let ms = problems.between(&self.timeout_ms, &format!("{section}.timeout_ms"), timeout_ms);
         let env = self.key_env.map(|variable| KeyPlace::Env(variable.into_inner()));
         Server {
             base_url: self.base_url.into_inner(),
@@ -287,7 +292,7 @@ impl RawOther {
                     let what = "`command` is a list of a program and its arguments: [\"espeak-ng\", \"--stdout\"]";
                     problems.at(command.span(), what);
                 }
-                let ms = problems.between(&self.timeout_ms, "voice.other.timeout_ms", TIMEOUT_MS);
+                let ms = problems.between(&self.timeout_ms, "voice.other.timeout_ms", SPEECH_MS);
                 Speaker::Program { command: words.clone(), deadline: Duration::from_millis(ms.into()) }
             }
             (None, Some(base_url)) => {
@@ -307,7 +312,7 @@ impl RawOther {
                     timeout_ms: self.timeout_ms,
                 };
                 let voice = self.voice.map(Spanned::into_inner);
-                Speaker::Server { server: of_server.check(problems, "voice.other"), voice, form }
+                Speaker::Server { server: of_server.check(problems, "voice.other", SPEECH_MS), voice, form }
             }
             (command, _) => {
                 let what =
@@ -389,6 +394,24 @@ mod tests {
             let problems = check(&format!("{text}\n"), "x.toml").unwrap_err();
             assert!(problems[0].line == line && problems[0].what.contains(words), "{text}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn a_deadline_is_over_before_the_core_gives_up() {
+        let hearing = |ms: u32| format!("[hearing]\nremote = {{ {SERVER}, use = \"instead\", timeout_ms = {ms} }}\n");
+        let server = |ms: u32| format!("[voice]\nother = {{ {SERVER}, timeout_ms = {ms} }}\n");
+        let program = |ms: u32| format!("[voice]\nother = {{ command = [\"x\"], timeout_ms = {ms} }}\n");
+        for (allowed, refused, most) in [
+            (hearing(9_000), hearing(9_001), "9000"),
+            (server(6_000), server(6_001), "6000"),
+            (program(6_000), program(6_001), "6000"),
+        ] {
+            assert!(check(&allowed, "x.toml").is_ok(), "{allowed}");
+            let problems = check(&refused, "x.toml").unwrap_err();
+            assert!(problems[0].line == Some(2) && problems[0].what.contains(most), "{refused}: {problems:?}");
+        }
+        assert!(*RECOGNITION_MS.end() < gateway_core::conversation::Config::default().transcript_ms_max);
+        assert!(u64::from(*SPEECH_MS.end()) * 1_000 < gateway_core::limits::STALL_SLACK_US);
     }
 
     #[test]
