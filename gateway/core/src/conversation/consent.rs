@@ -73,9 +73,10 @@ impl Conversation {
         }
     }
 
+    /// What is set aside goes on, and has the question in it.
     fn say_question_again(&mut self) {
         if let Some(asked) = self.approvals.standing()
-            && !self.reply.is_speaking()
+            && !self.is_speaking()
         {
             let (id, question) = (asked.id, asked.question.said.clone());
             self.reply.push_question(&mut self.cx, id, &question);

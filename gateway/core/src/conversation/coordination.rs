@@ -111,8 +111,8 @@ impl Conversation {
             Some(floor::Event::VoiceOver) => self.voice_over(),
             Some(floor::Event::Interrupt) => self.interrupted(),
             Some(floor::Event::Lost { addressed }) => {
-                // What interrupts is addressed; behind anything else the answer goes on.
-                if addressed && self.reply.is_set_aside() {
+                // What interrupts is addressed; behind anything else, and before a question for consent, the answer goes on.
+                if addressed && self.reply.is_set_aside() && self.approvals.standing().is_none() {
                     self.stop(Stop::Replaced);
                 }
                 self.cx.push(Output::UtteranceLost { addressed });
@@ -424,7 +424,7 @@ impl Conversation {
     }
 
     /// Whether the assistant speaks, or has paused until it is known whether somebody interrupts it.
-    fn is_speaking(&self) -> bool {
+    pub(super) fn is_speaking(&self) -> bool {
         self.reply.is_speaking() || self.reply.is_set_aside()
     }
 

@@ -8,7 +8,7 @@ use crate::{agent::Spoken, floor::request_form, reply::Purpose};
 
 impl Conversation {
     /// A voice over the assistant: what is said waits for its words, be it an answer, a reminder or an app's sound. A cough or an
-    /// "okay" is no reason to end it. A question for consent is said again instead.
+    /// "okay" is no reason to end it. A question for consent that is cut off is said again instead.
     pub(super) fn voice_over(&mut self) {
         if self.approvals.standing().is_some() {
             self.interrupted();
@@ -18,11 +18,15 @@ impl Conversation {
     }
 
     /// The wearer speaks over the assistant. While a question stands the turn lives on: what is
-    /// being said may be the answer to it.
+    /// being said may be the answer to it. What the question still waits behind is only set aside, and goes on before it.
     pub(super) fn interrupted(&mut self) {
-        if self.approvals.standing().is_some() {
-            self.reply.pause(&mut self.cx);
-            self.cut_question = true;
+        if let Some(asked) = self.approvals.standing() {
+            if self.reply.heard_question(asked.id) {
+                self.reply.pause(&mut self.cx);
+                self.cut_question = true;
+            } else {
+                self.reply.set_aside(&mut self.cx);
+            }
         } else if let Some(Purpose::Notice { id }) = self.reply.purpose() {
             self.cut_notice = Some(*id);
             let ended = self.reply.stop(&mut self.cx);

@@ -504,6 +504,23 @@ mod tests {
         assert!(playout.is_over());
     }
 
+    #[test]
+    fn a_question_that_is_settled_while_the_answer_is_paused_is_not_said_when_it_goes_on() {
+        let mut cx = Context::new(crate::config::Config::default());
+        let mut playout = playout(&mut cx, &["One is here."]);
+        playout.push_question("Shall I?", 7);
+        playout.push_sentence(0, "Two is here.");
+        playout.release(&mut cx, &mut 1);
+        playout.handle_played(&mut cx, 1, 0, 0.4, false);
+        playout.pause(&mut cx);
+        playout.drop_question(&mut cx, 7);
+        assert!(playout.is_paused());
+        playout.resume();
+        spoken(&mut cx);
+        playout.release(&mut cx, &mut 1);
+        assert_eq!(spoken(&mut cx), [(2, 0, "One is here.".into(), 0.4), (2, 1, "Two is here.".into(), 0.0)]);
+    }
+
     /// The clauses that are to be said, each with the part from which on.
     fn spoken(cx: &mut Context) -> Vec<(u32, u16, String, f32)> {
         let outputs = core::iter::from_fn(|| cx.pop());

@@ -81,20 +81,24 @@ impl Playout {
         self.base = self.released;
     }
 
-    /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning.
+    /// Removes what is left of a settled question. Clauses handed out after it are said again from their beginning; while the
+    /// playback is paused, none are handed out.
     pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
         let settled = self.settled();
-        let mut index = settled;
+        let mut index = self.paused_at.unwrap_or(settled);
         let mut was_out = false;
         while let Some(clause) = self.clauses.get(index) {
             if clause.kind == Kind::Question(id) {
-                was_out |= index < self.released;
+                if index < self.released {
+                    self.released -= 1;
+                    was_out = true;
+                }
                 self.clauses.remove(index);
             } else {
                 index += 1;
             }
         }
-        if was_out {
+        if was_out && !self.is_paused() {
             if let Some(speech) = self.speech.take() {
                 cx.push(Output::Hush { speech });
             }
