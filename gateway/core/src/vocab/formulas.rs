@@ -15,7 +15,7 @@ pub struct Formulas {
 /// Those of all languages.
 pub static ALL: [&Formulas; 4] = [&ENGLISH, &GERMAN, &SPANISH, &FRENCH];
 
-/// Those of English.
+/// What is said in English; "hi" is German, too.
 pub static ENGLISH: Formulas = Formulas {
     greetings: &[
         "hello",
@@ -31,21 +31,21 @@ pub static ENGLISH: Formulas = Formulas {
     thanks: &["thanks", "thank you", "many thanks", "thanks a lot", "thank you so much", "thank you very much"],
 };
 
-/// Those of German.
+/// What is said in German, with greetings of the south.
 pub static GERMAN: Formulas = Formulas {
     greetings: &["hallo", "hi", "guten morgen", "guten tag", "guten abend", "servus", "gruss gott"],
     farewells: &["tschuss", "auf wiedersehen", "gute nacht", "bis spater", "bis morgen"],
     thanks: &["danke", "vielen dank", "danke schon"],
 };
 
-/// Those of Spanish.
+/// What is said in Spanish: "buenas noches" greets and takes leave, and is answered as a greeting.
 pub static SPANISH: Formulas = Formulas {
     greetings: &["hola", "buenas", "buenos dias", "buenas tardes", "buenas noches"],
     farewells: &["adios", "hasta luego", "hasta manana"],
     thanks: &["gracias", "muchas gracias"],
 };
 
-/// Those of French.
+/// What is said in French; "salut" counts as a greeting, though it takes leave as well.
 pub static FRENCH: Formulas = Formulas {
     greetings: &["bonjour", "bonsoir", "salut", "coucou"],
     farewells: &["au revoir", "bonne nuit", "a demain", "a plus tard"],
