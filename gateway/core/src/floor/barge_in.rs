@@ -167,10 +167,19 @@ fn is_own(activity: &Activity, word: &str) -> bool {
     plain.split(' ').all(|part| part.is_empty() || activity.spoken.split(' ').any(|own| own == part))
 }
 
-/// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not
-/// speak itself.
+/// Whether `text`, which may contain the assistant's own words, has a cancel phrase that the assistant does not speak itself: at
+/// its end, or with nothing but the assistant's own words behind it.
 pub(crate) fn cancels_through_echo(activity: &Activity, text: &str) -> bool {
-    commands::cancel_at_end(text).is_some_and(|phrase| {
-        !activity.spoken.split(' ').any(|word| phrase.split(' ').next_back().is_some_and(|last| last == word))
-    })
+    let is_own_last = |phrase: &str| phrase.split(' ').next_back().is_some_and(|last| is_own(activity, last));
+    let ends_in_cancel = |text: &str| commands::cancel_at_end(text).is_some_and(|phrase| !is_own_last(phrase));
+    ends_in_cancel(text) || (is_known(activity) && ends_in_cancel(without_own_end(activity, text)))
+}
+
+/// `text` without the assistant's own words at its end.
+fn without_own_end<'a>(activity: &Activity, text: &'a str) -> &'a str {
+    let mut rest = text.trim_end();
+    while let Some(word) = rest.split_whitespace().next_back().filter(|word| is_own(activity, word)) {
+        rest = rest.strip_suffix(word).unwrap_or_default().trim_end();
+    }
+    rest
 }

@@ -55,11 +55,7 @@ impl Floor {
     fn next_look(&self, cx: &Context, activity: &Activity, open: &Open) -> Option<u64> {
         let interval_ms = cx.config.partial_interval_ms;
         let least_ms = interval_ms.max(LOOK_INTERVAL_MS);
-        // Words may stop the assistant, whatever was spoken before them; and nothing is done of a request before it is known
-        // whether what is said behind it are words.
-        let may_stop = activity.speaking && open.interrupted < Interruption::Words;
-        let is_waited_for = activity.held && open.interrupted == Interruption::None && open.captions == 0;
-        let words_us = (may_stop || is_waited_for).then(|| cx.after_ms(least_ms));
+        let words_us = are_words_awaited(activity, open).then(|| cx.after_ms(least_ms));
         if self.is_followed(cx) {
             let caption_us = open.partials.due_us(interval_ms).max(cx.now_us());
             return Some(words_us.map_or(caption_us, |words_us| words_us.min(caption_us)));
@@ -75,6 +71,14 @@ impl Floor {
             cx.after_ms(u32::try_from(so_far_ms / LOOK_GROWTH).unwrap_or(u32::MAX).max(least_ms))
         })
     }
+}
+
+/// Whether the words of the open utterance are awaited while it goes on: they may stop the assistant, whatever was spoken before
+/// them; and nothing is done of a request before it is known whether what is said behind it are words.
+pub(super) fn are_words_awaited(activity: &Activity, open: &Open) -> bool {
+    let may_stop = activity.speaking && open.interrupted < Interruption::Words;
+    let is_waited_for = activity.held && open.interrupted == Interruption::None && open.captions == 0;
+    may_stop || is_waited_for
 }
 
 /// Whether an utterance that is over is translated: talk, as far as is known, and not the assistant's own voice alone.

@@ -219,7 +219,7 @@ impl Floor {
             return interrupt.or_else(|| self.decide(cx, activity));
         }
         let is_partial = transcript.kind == TranscriptKind::Partial || open.partials.awaits(revision);
-        if is_partial { self.handle_partial(cx, activity, revision, text) } else { None }
+        if is_partial { self.handle_partial(cx, activity, (revision, transcript.kind), text) } else { None }
     }
 
     /// Tells of the caption, if it has changed; returns whether the words stop the assistant.
@@ -449,7 +449,8 @@ impl Floor {
         ask(cx, (open.id, revision), TranscriptKind::Speculative, (open.meant(cx), open.wake));
     }
 
-    /// The voice goes on after a pause. Where words are followed, a decode that has begun is not made in vain.
+    /// The voice goes on after a pause. Where its words are awaited, a decode that has begun is not made in vain: on a slow machine,
+    /// and with a voice that often pauses, none would ever end.
     fn resume(&mut self, cx: &mut Context, activity: &Activity) {
         let is_followed = self.is_followed(cx);
         let Some(open) = self.open.as_mut().filter(|open| !open.voiced) else {
@@ -459,8 +460,9 @@ impl Floor {
         open.silence = None;
         cx.disarm(Timer::PauseOver);
         let begun = open.speculative.take().filter(|speculative| speculative.text.is_none());
-        let except = if is_followed {
-            open.partials.go_on(cx.now_us(), begun.map(|speculative| speculative.revision))
+        let is_awaited = decode_policy::are_words_awaited(activity, open);
+        let except = if is_followed || is_awaited {
+            open.partials.go_on(cx.now_us(), begun.map(|speculative| speculative.revision), is_awaited && !is_followed)
         } else {
             open.partials.cancel();
             Vec::new()

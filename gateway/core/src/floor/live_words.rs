@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use super::{Activity, Event, Floor, partials::Part};
+use super::{Activity, Event, Floor, barge_in, partials::Part};
 use crate::{context::Context, output::Output, vocab::TranscriptKind};
 
 impl Floor {
@@ -12,8 +12,7 @@ impl Floor {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
         };
-        let waits = is_followed && !open.partials.has_room(now_us);
-        if !waits {
+        if open.partials.has_room(now_us) {
             let whole_us = open.wake.decoded_from_us();
             let of_sound = (whole_us.unwrap_or(open.began_us), open.heard_us(now_us));
             let known = open.caption.is_long();
@@ -26,18 +25,20 @@ impl Floor {
         self.watch_words(cx, activity);
     }
 
-    /// Handles the text of a partial of the open utterance. In a pause the text of the pause's own decode comes after it.
+    /// Handles the text of a partial of the open utterance. In a pause the text of the pause's own decode comes after it, and is
+    /// waited for, unless words are followed or these stop the assistant.
     pub(super) fn handle_partial(
         &mut self,
         cx: &mut Context,
         activity: &Activity,
-        revision: u16,
+        (revision, kind): (u16, TranscriptKind),
         text: String,
     ) -> Option<Event> {
         let is_followed = self.is_followed(cx);
         let open = self.open.as_mut()?;
         let part = open.partials.take(revision, cx.now_us())?;
-        let counts = open.voiced || (is_followed && open.speculative_text().is_none());
+        let stops = || activity.speaking && barge_in::cancels_through_echo(activity, &text);
+        let counts = open.voiced || (open.speculative_text().is_none() && (is_followed || stops()));
         if !counts {
             return None;
         }
@@ -53,7 +54,10 @@ impl Floor {
                 return None;
             }
         };
-        self.note_wordless(cx, activity, &text);
+        // That of a pause has nothing of the voice that went on behind it.
+        if kind == TranscriptKind::Partial {
+            self.note_wordless(cx, activity, &text);
+        }
         let event = self.words_over_speech(cx, activity, &text);
         self.partial_ended(cx, activity);
         event

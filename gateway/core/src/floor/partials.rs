@@ -1,9 +1,10 @@
 //! Partial transcripts of an utterance: when the next one is due, and from where on the sound is decoded for it.
 //!
 //! Where words are followed, one is asked for as soon as the last one has ended, and another in the middle of its decode: a word
-//! that just misses one need not wait for two. Recognition takes the second only if a thread is free; if not, there is none for
-//! a while. It takes partials last of all, those of several devices by turns. Each other one that it refuses or gives up doubles
-//! the time to the next, so that under load only the last words remain.
+//! that just misses one need not wait for two. Where they may only stop the assistant they are asked for less often, and no more of
+//! them are in work, either. Recognition takes the second only if a thread is free; if not, there is none for a while. It takes
+//! partials last of all, those of several devices by turns. Each other one that it refuses or gives up doubles the time to the next,
+//! so that under load only the last words remain.
 //!
 //! A decode of a long utterance would take longer and longer. Of what exceeds the cheapest decode only the end is decoded;
 //! `caption` finds where its words go on from those that are known. If it cannot, the whole utterance is decoded for a while.
@@ -19,8 +20,13 @@ const AT_ONCE_MAX: usize = 2;
 const STAGGER_US: (u64, u64) = (60_000, 250_000);
 /// How long none is asked for beside another, after one that was not decoded, in microseconds.
 const ALONE_US: u64 = 1_000_000;
-/// How long the end of a partial is waited for, in microseconds: one that was lost on its way never comes.
+/// How long the end of a partial is waited for before another is asked for, in microseconds: one that was lost on its way never
+/// comes.
 const AWAITED_US_MAX: u64 = 2_000_000;
+/// How long its text counts all the same, in microseconds: on a machine that is slow, or has much to do, a decode takes seconds.
+const KEPT_US_MAX: u64 = 8_000_000;
+/// Those that are remembered.
+const KEPT_MAX: usize = 8;
 /// How often the time to the next one is doubled at most.
 const DOUBLINGS_MAX: u8 = 4;
 /// Longest sound that is decoded for a partial, in microseconds. With the silence before the voice it is below the 5 s up to
@@ -88,18 +94,28 @@ impl Partials {
     }
 
     /// The voice goes on after a pause. `begun`: the decode of the whole that began with the pause and has not ended; it becomes
-    /// a partial where there is room. Returns the decodes that are awaited; the others are of no use.
-    pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>) -> Vec<u16> {
+    /// a partial where there is room, or, where `insists`, in any case. Returns the decodes that are awaited; the others are of no
+    /// use.
+    pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>, insists: bool) -> Vec<u16> {
         self.forget_lost(now_us);
         // That of a long utterance would take too long.
-        let begun = begun.filter(|_| self.asked.len() < AT_ONCE_MAX && self.end_from_us.is_none());
-        self.asked.extend(begun.map(|revision| Request { revision, at_us: now_us, part: Part::Whole }));
+        let has_place = self.end_from_us.is_none() && (insists || self.in_work(now_us) < AT_ONCE_MAX);
+        self.asked.extend(begun.filter(|_| has_place).map(|revision| Request {
+            revision,
+            at_us: now_us,
+            part: Part::Whole,
+        }));
         self.asked.iter().map(|asked| asked.revision).collect()
     }
 
-    /// Those that never came are awaited no longer.
+    /// How many others are waited for before another is asked for.
+    fn in_work(&self, now_us: u64) -> usize {
+        self.asked.iter().filter(|asked| now_us < asked.at_us.saturating_add(AWAITED_US_MAX)).count()
+    }
+
+    /// Those that never came count no longer.
     fn forget_lost(&mut self, now_us: u64) {
-        self.asked.retain(|asked| now_us < asked.at_us.saturating_add(AWAITED_US_MAX));
+        self.asked.retain(|asked| now_us < asked.at_us.saturating_add(KEPT_US_MAX));
     }
 
     /// Whether this decode is awaited.
@@ -136,9 +152,10 @@ impl Partials {
 
     /// From when on there is room for another one beside those that are awaited.
     fn room_us(&self) -> u64 {
-        let (Some(first), Some(last)) = (self.asked.first(), self.asked.last()) else { return 0 };
+        let newest = self.asked.get(self.asked.len().saturating_sub(AT_ONCE_MAX)..).unwrap_or_default();
+        let (Some(first), Some(last)) = (newest.first(), newest.last()) else { return 0 };
         let lost_us = first.at_us.saturating_add(AWAITED_US_MAX);
-        if self.asked.len() >= AT_ONCE_MAX {
+        if newest.len() >= AT_ONCE_MAX {
             return lost_us;
         }
         let stagger_us = (self.took_us / 2).clamp(STAGGER_US.0, STAGGER_US.1);
@@ -158,7 +175,7 @@ impl Partials {
 
     pub(super) fn ask(&mut self, revision: u16, now_us: u64, part: Part) {
         self.forget_lost(now_us);
-        self.asked.drain(..self.asked.len().saturating_sub(AT_ONCE_MAX - 1));
+        self.asked.drain(..self.asked.len().saturating_sub(KEPT_MAX - 1));
         self.asked.push(Request { revision, at_us: now_us, part });
         self.since_us = now_us;
     }
@@ -189,7 +206,7 @@ impl Partials {
         let is_newest = self.asked.last().is_some_and(|asked| asked.revision == revision);
         self.asked.retain(|asked| asked.revision != revision);
         self.forget_lost(now_us);
-        if is_newest && !self.asked.is_empty() {
+        if is_newest && self.in_work(now_us) > 0 {
             self.alone_until_us = now_us.saturating_add(ALONE_US);
         } else if is_awaited {
             self.failed = self.failed.saturating_add(1);
@@ -270,14 +287,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_ends_is_waited_for_two_seconds() {
+    fn one_that_never_ends_is_waited_for_two_seconds_and_counts_for_eight() {
         let mut partials = Partials::new(0);
         partials.ask(1, 1_000_000, Part::Whole);
         partials.ask(2, 1_100_000, Part::Whole);
         assert!(!partials.has_room(2_999_999) && partials.has_room(3_000_000));
         partials.ask(3, 3_000_000, Part::Whole);
-        assert!(!partials.fail(1, 3_000_000), "nobody waits for it any more");
-        assert!(partials.awaits(2) && partials.fail(3, 3_000_000));
+        assert_eq!(partials.go_on(8_999_999, None, false), [1, 2, 3]);
+        assert_eq!(partials.go_on(9_000_000, None, false), [2, 3]);
+        assert!(!partials.fail(1, 9_000_000), "nobody waits for it any more");
+        assert!(partials.fail(3, 9_000_000));
+        assert_eq!(partials.due_us(INTERVAL_MS), 3_200_000, "beside one that was lost it is a failure");
     }
 
     #[test]
@@ -306,15 +326,17 @@ mod tests {
     fn behind_a_pause_the_texts_that_are_awaited_still_come_and_that_of_the_pause() {
         let mut partials = Partials::new(0);
         partials.ask(1, 800_000, Part::Whole);
-        assert_eq!(partials.go_on(900_000, Some(2)), [1, 2]);
-        assert_eq!(partials.go_on(900_000, Some(3)), [1, 2], "no third");
+        assert_eq!(partials.go_on(900_000, Some(2), false), [1, 2]);
+        assert_eq!(partials.go_on(900_000, Some(3), false), [1, 2], "no third");
+        let mut insisting = partials.clone();
+        assert_eq!(insisting.go_on(900_000, Some(3), true), [1, 2, 3], "unless its words may stop the assistant");
         assert_eq!(partials.take(1, 950_000), Some(Part::Whole));
         assert_eq!(partials.take(2, 1_000_000), Some(Part::Whole));
-        assert_eq!(partials.go_on(1_300_000, Some(3)), [3]);
+        assert_eq!(partials.go_on(1_300_000, Some(3), false), [3]);
         assert_eq!(partials.take(3, 1_400_000), Some(Part::Whole));
-        assert_eq!(partials.go_on(1_500_000, None), [0_u16; 0]);
+        assert_eq!(partials.go_on(1_500_000, None, false), [0_u16; 0]);
         assert!(partials.begin_us(6_000_000, (0, 6_000_000), true).is_some());
-        assert_eq!(partials.go_on(6_100_000, Some(5)), [0_u16; 0], "of a long one the end is decoded instead");
+        assert_eq!(partials.go_on(6_100_000, Some(5), false), [0_u16; 0], "of a long one the end is decoded instead");
     }
 
     #[test]
@@ -351,8 +373,7 @@ mod tests {
         assert_eq!(partials.take(2, NOW_US), None);
         partials.ask(3, 0, Part::Whole);
         assert!(partials.begin_us(9_000_000, (0, 9_000_000), true).is_some());
-        partials.ask(4, 0, Part::End);
-        partials.ask(5, 0, Part::End);
+        (4..12).for_each(|revision| partials.ask(revision, 0, Part::End));
         assert_eq!(partials.take(3, NOW_US), None, "it may be the whole");
         assert_eq!(partials.take(4, NOW_US), Some(Part::End));
     }
