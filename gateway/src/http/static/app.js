@@ -21,8 +21,8 @@ import { Typing } from "./typing.js";
 import { Waits } from "./waits.js";
 import { caption, problem, showState } from "./words.js";
 
-/** A last word longer ago than this belongs to something else. */
-const LAST_WORD_MS_MAX = 10_000;
+/** A last word so long before the gateway began to hear a voice belongs to something else. */
+const NOTICED_MS_MAX = 3_000;
 /** Held for less than this the talk button was pressed, not held (PROTOCOL.md section 11). */
 const PRESS_MS_MAX = 400;
 const PITCH_UP_CDEG = 2500;
@@ -41,6 +41,8 @@ let state = "off";
 /** Whether the microphone is off: here, or by the gateway, which was told so in words. */
 const isMuted = () => muted || (state === "muted" && !unmuting);
 let lastVoiceMs = null;
+/** When the gateway began to hear a voice. */
+let hearingMs = 0;
 let heldMs = 0;
 /** Requests that were typed before there is a session. */
 let waiting = [];
@@ -259,8 +261,8 @@ function understood(frame) {
   }
   caption("", true);
   if (frame.addressed && frame.text) {
-    const since = performance.now() - (lastVoiceMs ?? -Infinity);
-    waits.begin(since < LAST_WORD_MS_MAX ? session.toUs(lastVoiceMs) : null, "After your last word (judged by level)");
+    const isOwn = lastVoiceMs !== null && lastVoiceMs > hearingMs - NOTICED_MS_MAX;
+    waits.begin(isOwn ? session.toUs(lastVoiceMs) : null, "After your last word (judged by level)");
     lap("understood", null);
     conversation.asked(frame.text, "");
   }
@@ -417,6 +419,9 @@ async function takeMicrophone() {
 function listening(now, held = talk.held) {
   if (now !== state && ["thinking", "speaking"].includes(now)) {
     journal.note("state", now);
+  }
+  if (now !== state && now === "listening") {
+    hearingMs = performance.now();
   }
   state = now;
   unmuting &&= state === "muted";
