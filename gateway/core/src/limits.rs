@@ -49,8 +49,9 @@ pub const ANSWER_CHARS_MAX: usize = 10_000;
 pub const CAPTION_TURNS_MAX: usize = 4;
 /// Bytes of captions, so that a frame of 2 KiB holds them.
 pub const CAPTION_BYTES_MAX: usize = 1_900;
-/// Characters of a clause, so that synthesis of one clause stays short.
-pub const CLAUSE_CHARS_MAX: usize = 220;
+/// Length of a clause in spoken letters, so that its synthesis stays short. At half the usual pace it is some 27 s of sound:
+/// a device's queue of 60 s holds two.
+pub const CLAUSE_LETTERS_MAX: u32 = 220;
 /// Clauses passed to synthesis but not yet played: one plays while the next is synthesised.
 pub const CLAUSES_AHEAD_MAX: usize = 2;
 /// Announcements that wait for the floor; the schedule keeps the rest.

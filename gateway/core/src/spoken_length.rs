@@ -43,7 +43,7 @@ pub fn words_spoken(text: &str, part: f32) -> &str {
 }
 
 /// Each character with its place in bytes and its length.
-fn lengths(text: &str) -> impl Iterator<Item = (usize, char, u32)> + '_ {
+pub(crate) fn lengths(text: &str) -> impl Iterator<Item = (usize, char, u32)> + '_ {
     let mut before = None;
     let mut chars = text.char_indices().peekable();
     core::iter::from_fn(move || {

@@ -4,7 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::limits::CLAUSE_CHARS_MAX;
+use crate::{limits::CLAUSE_LETTERS_MAX, spoken_length};
 
 /// Words from which on the first clause may end at a comma.
 const FIRST_WORDS_MIN: usize = 3;
@@ -61,19 +61,21 @@ impl Splitter {
     /// known: "3.5" and "10:30" are one word.
     fn boundary(&self) -> Option<usize> {
         let mut last_space = None;
+        let mut last_in_number = None;
         let mut chars = 0;
+        let mut letters = 0_u32;
         let mut words = 0;
         let mut in_word = false;
-        for (at, letter) in self.buffer.char_indices() {
+        for (at, letter, length) in spoken_length::lengths(&self.buffer) {
             chars += 1;
+            letters = letters.saturating_add(length);
             let after = at + letter.len_utf8();
             let next = self.buffer.get(after..)?.chars().next();
             if letter.is_whitespace() {
                 // "1 200 000 km" is cut inside the number only if there is no other space.
                 let figure = self.buffer.get(..at)?.ends_with(|before: char| before.is_ascii_digit());
-                if !figure || last_space.is_none() {
-                    last_space = Some(after);
-                }
+                let last = if figure { &mut last_in_number } else { &mut last_space };
+                *last = Some(after);
                 in_word = false;
             } else if !in_word {
                 in_word = true;
@@ -96,8 +98,8 @@ impl Splitter {
             if ends {
                 return Some(after);
             }
-            if chars >= CLAUSE_CHARS_MAX {
-                return Some(last_space.unwrap_or(after));
+            if letters >= CLAUSE_LETTERS_MAX {
+                return Some(last_space.or(last_in_number).unwrap_or(after));
             }
         }
         None
@@ -190,7 +192,7 @@ mod tests {
     fn a_text_without_marks_is_cut_at_a_space() {
         let text = "word ".repeat(200);
         for clause in split(&text) {
-            assert!(clause.chars().count() <= CLAUSE_CHARS_MAX);
+            assert!(spoken_length::of(&clause) <= CLAUSE_LETTERS_MAX);
             assert!(clause.ends_with("word"));
         }
         let figure = format!("{}1 200 000 000 000 000 000 km", "word ".repeat(42));
@@ -199,6 +201,21 @@ mod tests {
         assert!(split(&figures).iter().all(|clause| clause.split(' ').all(|figure| figure == "11")));
         let solid = "x".repeat(1_000);
         assert_eq!(split(&solid).concat(), solid);
+    }
+
+    #[test]
+    fn a_figure_counts_for_the_letters_in_which_it_is_spoken() {
+        let words = format!("The digits of it are {}.", "3 ".repeat(150).trim_end());
+        let solid = format!("It is 3.{} or so.", "14159".repeat(30));
+        for text in [&words, &solid] {
+            let clauses = split(text);
+            assert!(clauses.len() > 3, "{clauses:?}");
+            assert!(clauses.iter().all(|clause| spoken_length::of(clause) < CLAUSE_LETTERS_MAX + 10), "{clauses:?}");
+            let figures = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+            assert_eq!(figures(&clauses.concat()), figures(text), "nothing is lost");
+        }
+        // As few clauses as possible, also of a number in groups.
+        assert_eq!(split(&format!("It is {}.", "123 ".repeat(26).trim_end())).len(), 3);
     }
 
     #[test]
