@@ -12,6 +12,8 @@ use crate::world::{World, answered, floor, pause, say, text, until};
 
 /// The answer to it consists of examples of requests.
 const LONG_QUESTION: &str = "Hey Mentra, what can I say?";
+/// How often a wearer who is not understood through an echo says it.
+const STOPS_MAX: usize = 6;
 
 fn echo() -> Echo {
     Echo { delay_ms: 80.0, attenuation_db: 12.0, tail_ms: 0.0 }
@@ -74,11 +76,21 @@ async fn glasses_that_wrongly_claim_to_cancel_their_echo_do_not_interrupt_themse
     let heard = until(&mut glasses, "the end of the answer", is_over).await;
     assert!(matches!(heard, Seen::SpeechHeard { complete: true, .. }), "{heard:?}: {:#?}", glasses.log().since(from));
     assert_eq!(count(&glasses, from, |seen| is_hush(seen) || is_request(seen)), 0, "{:#?}", glasses.log().since(from));
-    // The wearer is heard through it.
-    pause(&glasses).await;
-    asked(&mut glasses, LONG_QUESTION).await;
-    glasses.say_text("Stop.").await.expect("said");
-    until(&mut glasses, "a hush", |event| is_hush(&event.seen)).await;
+    // The wearer is heard through it, and says it again if not: on a busy machine the words are decoded late, when others of the
+    // assistant's are mixed with them.
+    let from = glasses.mark();
+    for _ in 0..STOPS_MAX {
+        pause(&glasses).await;
+        if playing(&glasses.log().since(0)).is_none() {
+            asked(&mut glasses, LONG_QUESTION).await;
+        }
+        glasses.say_text("Stop.").await.expect("said");
+        pause(&glasses).await;
+        if count(&glasses, from, is_hush) > 0 {
+            return;
+        }
+    }
+    panic!("it could not be stopped: {:#?}", glasses.log().since(from));
 }
 
 #[tokio::test(flavor = "multi_thread")]
