@@ -22,6 +22,10 @@ use crate::{
 
 /// How long after a lost link what is typed may be older than its return: glasses send at once what they have kept.
 const KEPT_TEXT_MS: u32 = 4_000;
+/// How long behind its end a question stays open for what was said before it and has no text yet, in microseconds, and how often
+/// that is looked at, in milliseconds.
+const DECODED_US_MAX: u64 = 30_000_000;
+const LOOK_MS: u32 = 200;
 
 /// Questions that wait for a yes or no. The first is the one being asked.
 #[derive(Debug, Default)]
@@ -84,6 +88,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) text: &'a str,
     /// When it began to be spoken, or was typed.
     pub(crate) began_us: u64,
+    /// When it was whole, monotonic: its voice was over.
+    pub(crate) ended_us: u64,
     /// Whether it was heard much later than it was spoken.
     pub(crate) late: bool,
     /// Whether it may be the assistant's own voice, and thus the words of a tool.
@@ -142,14 +148,36 @@ impl Approvals {
         self.questions.front().is_some_and(|question| question.put_us.is_none())
     }
 
-    /// The wearer knows the open question; `played`: the glasses have played some of it.
-    pub(crate) fn handle_heard(&mut self, cx: &Context, played: bool) {
-        if let Some(question) = self.questions.front_mut() {
-            question.put_us.get_or_insert(cx.now_us());
-            if played {
-                question.heard_us.get_or_insert(cx.now_us());
-            }
+    /// The wearer knows the open question; `played`: the glasses have played some of it. Where it cannot be read, its time begins with
+    /// that.
+    pub(crate) fn handle_heard(&mut self, cx: &mut Context, played: bool) {
+        let Some(question) = self.questions.front_mut() else {
+            return;
+        };
+        question.put_us.get_or_insert(cx.now_us());
+        if !played || question.heard_us.is_some() {
+            return;
         }
+        question.heard_us = Some(cx.now_us());
+        if let Some(standing) = question.stands.as_mut().filter(|_| cx.display.is_none()) {
+            standing.until_us = cx.after_ms(question.approval.expires_ms);
+            cx.arm_at(Timer::ApprovalExpired, standing.until_us);
+        }
+    }
+
+    /// Until when the open question may be answered, monotonic.
+    pub(crate) fn until_us(&self) -> Option<u64> {
+        let standing = self.questions.front()?.stands.as_ref()?;
+        Some(standing.until_us)
+    }
+
+    /// The time of the open question is over, and what was said before that has no text yet. Returns whether it is waited for.
+    pub(crate) fn wait_for_text(&mut self, cx: &mut Context) -> bool {
+        let waits = self.until_us().is_some_and(|until_us| cx.now_us() < until_us.saturating_add(DECODED_US_MAX));
+        if waits {
+            cx.arm(Timer::ApprovalExpired, LOOK_MS);
+        }
+        waits
     }
 
     /// The link is back. A question of which nothing was heard may have been sent in vain: it is put now.
@@ -174,7 +202,9 @@ impl Approvals {
     pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
         let question = self.questions.front()?;
         let known_us = if answer.late { question.heard_us } else { question.put_us };
-        if answer.began_us < known_us? {
+        let is_too_late =
+            self.until_us().is_some_and(|until_us| answer.by == AnsweredBy::Voice && answer.ended_us > until_us);
+        if answer.began_us < known_us? || is_too_late {
             return None;
         }
         let outcome = match commands::yes_or_no(answer.text)? {

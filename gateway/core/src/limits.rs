@@ -63,9 +63,10 @@ pub const QUESTIONS_MAX: usize = 4;
 pub const QUESTION_READ_MS_MIN: u32 = 500;
 /// A clause's length as reported by the shell, in microseconds: bounds the wait for its end.
 pub const CLAUSE_US_MAX: u64 = 60_000_000;
-/// Microseconds beyond the clauses' own length after which a device that acknowledges nothing has stalled. Whatever makes
-/// their sound has to end, or to fail, in less.
+/// Microseconds beyond the clauses' own length after which a device that acknowledges nothing has stalled.
 pub const STALL_SLACK_US: u64 = 8_000_000;
+/// The same while the sound of a clause is still being made: whatever makes it has to end, or to fail, in less.
+pub const SYNTHESIS_US_MAX: u64 = 30_000_000;
 /// Milliseconds of a recorded sound sent as one clause: keeps the buffered audio short.
 pub const SOUND_PIECE_MS: u32 = 10_000;
 /// Milliseconds of a recorded sound that an app plays: no more than a song, since it blocks all other speech.

@@ -62,8 +62,18 @@ impl Conversation {
             && self.reply.heard_question(asked.id)
         {
             let is_played = self.reply.played_question(asked.id);
-            self.approvals.handle_heard(&self.cx, is_played);
+            self.approvals.handle_heard(&mut self.cx, is_played);
         }
+    }
+
+    /// No answer means no, unless one was said in time whose text is still awaited.
+    pub(super) fn approval_expired(&mut self) {
+        let until_us = self.approvals.until_us().unwrap_or_default();
+        if self.floor.has_heard_until(until_us) && self.approvals.wait_for_text(&mut self.cx) {
+            return;
+        }
+        let settled = self.approvals.handle_expired(&mut self.cx);
+        self.approval_settled(settled);
     }
 
     /// A question that was cut off before the wearer heard any of it is said after all.
@@ -100,8 +110,9 @@ impl Conversation {
             return None;
         }
         let text = said.request.as_deref().unwrap_or(&said.text);
-        let &Utterance { spoken_us: began_us, late, echo, .. } = said;
-        self.approvals.handle_said(&mut self.cx, Answer { text, began_us, late, echo, by: AnsweredBy::Voice })
+        let &Utterance { spoken_us: began_us, decided_us, waited_us, late, echo, .. } = said;
+        let ended_us = decided_us.saturating_sub(waited_us);
+        self.approvals.handle_said(&mut self.cx, Answer { text, began_us, ended_us, late, echo, by: AnsweredBy::Voice })
     }
 
     pub(super) fn approval_answered(&mut self, id: u64, choice: ApprovalChoice, by: AnsweredBy) {

@@ -8,16 +8,14 @@ use super::{
 };
 use crate::{
     agent::{self, Spoken, phrases},
-    approval::Answer,
     floor::{
         self, Activity, Utterance,
         commands::{self, Command, Translate},
     },
-    input::Button,
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
+    vocab::{CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
 
 impl Conversation {
@@ -149,6 +147,10 @@ impl Conversation {
         let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
+            // What it was to end was ended by hand meanwhile, and the wearer has called since.
+            if said.started_us < self.by_hand_us && !self.is_busy() {
+                return;
+            }
             if is_older || self.is_void_stop(said.started_us) {
                 self.floor.end_call(&mut self.cx);
                 return self.forget_waiting();
@@ -168,7 +170,7 @@ impl Conversation {
             return;
         };
         if !commands::has_words(&request) {
-            return self.called(is_older);
+            return self.called(is_older, said.last_voice_us);
         }
         if self.is_speaking() && !said.woken && !self.reply.asks() && said.listens {
             return;
@@ -213,61 +215,20 @@ impl Conversation {
         }
     }
 
-    pub(super) fn typed(&mut self, text: &str) {
-        let text = text.trim();
-        if self.link == Link::Fresh || text.is_empty() {
-            return;
-        }
-        let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
-        let began_us = self.cx.now_us();
-        let command = commands::command(&request);
-        let stops = command == Some(Command::Cancel) && (self.can_be_stopped() || self.floor.is_called(began_us));
-        let is_void = !stops && self.is_answer_to_be_repeated(&request, began_us);
-        if is_void || self.approvals.is_premature(&self.cx, &request) {
-            return;
-        }
-        let answer = Answer { text: &request, began_us, late: false, echo: false, by: AnsweredBy::Text };
-        let settled = self.approvals.handle_said(&mut self.cx, answer);
-        if settled.is_some() {
-            return self.approval_settled(settled);
-        }
-        match command {
-            Some(Command::Cancel) if stops => {
-                self.stop(Stop::Dismissed);
-                self.floor.close_ear(&mut self.cx);
-            }
-            Some(Command::Repeat) => self.repeat(),
-            Some(Command::Mute) => self.mute(true, true),
-            Some(Command::Unmute) => self.tell_of_unmuting(false),
-            Some(Command::Translate(wanted)) => self.translate(wanted),
-            _ => self.start_turn(request, None),
-        }
-    }
-
     /// A bare wake phrase. One that the glasses repeat ends nothing that is newer: the request behind it waits for that.
-    fn called(&mut self, is_older: bool) {
+    fn called(&mut self, is_older: bool, ended_us: u64) {
         if is_older {
             return self.floor.open_ear(&mut self.cx);
         }
         self.stop(Stop::Replaced);
         self.call();
+        self.floor.called_until(&self.cx, ended_us);
     }
 
     /// The wearer wants attention and has not said for what.
     pub(super) fn call(&mut self) {
         self.floor.open_ear(&mut self.cx);
         self.cx.chime(Chime::Attentive);
-    }
-
-    pub(super) fn button(&mut self, button: Button) {
-        match button {
-            Button::LongPress => self.mute(!self.muted, true),
-            Button::Press if self.can_be_stopped() => self.stop(Stop::Dismissed),
-            Button::Press if self.muted || !self.link.is_up() => {}
-            Button::Press => self.call(),
-            Button::Down { at_us } => self.talk_down(at_us, false),
-            Button::Up { at_us } => self.talk_up(at_us),
-        }
     }
 }
 
@@ -366,7 +327,7 @@ impl Conversation {
         }
     }
 
-    fn repeat(&mut self) {
+    pub(super) fn repeat(&mut self) {
         self.stop(Stop::Replaced);
         let again = match self.reply.last_answer() {
             "" => String::from(phrases::NOTHING_TO_REPEAT),

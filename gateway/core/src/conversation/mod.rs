@@ -2,6 +2,7 @@
 //! in `coordination` and `presence`; here every input and every timer has one line.
 
 mod announcing;
+mod by_hand;
 mod consent;
 mod coordination;
 mod earcons;
@@ -65,6 +66,8 @@ pub struct Conversation {
     /// Calls about which the wearer is to be asked again after a restart.
     unanswered: Option<Unanswered>,
     repeated: Repeated,
+    /// When the wearer last called or asked by hand, monotonic.
+    by_hand_us: u64,
     /// What the wearer is told once nobody has the floor: what calls of interrupted turns have done, and the like.
     afterwards: VecDeque<String>,
     /// Those of `afterwards` that are being said now, alone or beside an answer.
@@ -107,6 +110,7 @@ impl Conversation {
             restart_untold: None,
             unanswered: None,
             repeated: Repeated::default(),
+            by_hand_us: 0,
             afterwards: VecDeque::new(),
             telling: Vec::new(),
             photo_lost_us: None,
@@ -163,10 +167,7 @@ impl Conversation {
             Timer::SpeechStalled => self.speech_stalled(),
             Timer::DisplayDue => self.reply.display.handle_display_due(&mut self.cx),
             Timer::PageDue => self.reply.display.handle_page_due(&mut self.cx),
-            Timer::ApprovalExpired => {
-                let settled = self.approvals.handle_expired(&mut self.cx);
-                self.approval_settled(settled);
-            }
+            Timer::ApprovalExpired => self.approval_expired(),
             Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
             Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),

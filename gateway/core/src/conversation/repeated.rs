@@ -1,5 +1,6 @@
 //! After a restart the glasses repeat what was said meanwhile. It is older than what the wearer types after it, and than the
-//! news of the restart: it interrupts neither, but waits for them; a "stop" ends only what was said before it.
+//! news of the restart: it interrupts neither, but waits for them; a "stop" ends only what was said before it. So it is with what is
+//! decoded so late that the wearer has typed something since.
 
 use alloc::{collections::VecDeque, string::String};
 
@@ -41,11 +42,12 @@ impl Conversation {
         began_us < self.repeated.until_us
     }
 
-    /// Whether a voice that began at this time, monotonic, is repeated, and what is going on is newer: a typed request, or the
-    /// news of the restart.
+    /// Whether what is going on is newer than a voice that began at this time, monotonic: a typed request, or, where it is repeated,
+    /// the news of the restart.
     pub(super) fn is_older_than_reply(&self, began_us: u64) -> bool {
         let tells_news = self.restart_untold.is_some() && self.reply.purpose() == Some(&Purpose::Aside);
-        self.is_from_before(began_us) && (self.agent.is_typed() || tells_news)
+        let is_repeated = self.is_from_before(began_us);
+        self.agent.is_typed() && (is_repeated || began_us < self.by_hand_us) || is_repeated && tells_news
     }
 
     /// Whether a request that began at this time is repeated, and older than what is being answered or asked.

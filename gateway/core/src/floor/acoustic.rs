@@ -8,8 +8,9 @@
 //! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
 
 use super::{
-    Activity, Event, Floor, decode_policy,
-    lifecycle::{UTTERANCE_STALLED_MS, ask},
+    Activity, Event, Floor,
+    decode_policy::{self, ask},
+    lifecycle::UTTERANCE_STALLED_MS,
     pace::Pace,
     utterance::{Closed, Open},
     wake_evidence::InSound,

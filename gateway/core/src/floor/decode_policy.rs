@@ -10,9 +10,14 @@ use super::{
     Activity, Floor,
     origin::Grounds,
     utterance::{Interruption, Open},
-    wake_evidence::InSound,
+    wake_evidence::{InSound, WakeEvidence},
 };
-use crate::{context::Context, timers::Timer};
+use crate::{
+    context::Context,
+    output::Output,
+    timers::Timer,
+    vocab::{Addressing, TranscriptKind},
+};
 
 /// Voice before the partial for a wake word: long enough for the phrase and a few words after it.
 const LOOK_MS: u32 = 2_000;
@@ -106,4 +111,14 @@ fn needs_wake_word(cx: &Context, open: &Open) -> bool {
         || origin.during_turn
         || origin.over_speech
         || origin.echo)
+}
+
+/// Requests a decode of the utterance so far.
+pub(super) fn ask(
+    cx: &mut Context,
+    (utterance, revision): (u32, u16),
+    kind: TranscriptKind,
+    (meant, wake): (Addressing, WakeEvidence),
+) {
+    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: wake.decoded_from_us() });
 }

@@ -5,20 +5,19 @@ use alloc::{string::String, vec::Vec};
 use super::{
     Activity, Event, Floor, Utterance, addressing, barge_in, cancel_all, caption, commands,
     confidence::Confidence,
-    decode_policy,
+    decode_policy::{self, ask},
     origin::Grounds,
     pending_transcripts,
     second_pass::FirstText,
     talk::Talk,
     utterance::{Closed, Interruption, Open, Silence, Speculative},
-    wake_evidence::WakeEvidence,
 };
 use crate::{
     context::Context,
     limits::UTTERANCE_CHARS_MAX,
     output::Output,
     timers::Timer,
-    vocab::{Addressing, RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
+    vocab::{RANK_FIRST, Transcript, TranscriptKind, VoiceFact},
 };
 
 /// Timers that run only while an utterance is open.
@@ -170,7 +169,7 @@ impl Floor {
             closed.doubtful = !transcript.foreign && transcript.confidence < self.confidence.doubtful_below();
             let is_newest = self.open.is_none() && index == self.closed.len();
             let first = FirstText {
-                may_repeat: is_newest,
+                may_repeat: is_newest && !is_slow(cx, closed.begun_us),
                 utterance: closed.id,
                 revision,
                 text: &text,
@@ -195,7 +194,7 @@ impl Floor {
             speculative.confidence = Confidence { text: confidence, last_word, breaks_off };
             speculative.foreign = transcript.foreign;
             let first = FirstText {
-                may_repeat: true,
+                may_repeat: !is_slow(cx, speculative.begun_us),
                 utterance: open.id,
                 revision,
                 text: &text,
@@ -253,43 +252,6 @@ impl Floor {
         None
     }
 
-    pub(crate) fn handle_transcript_failed(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        utterance: u32,
-        revision: u16,
-    ) -> Option<Event> {
-        if let event @ Some(_) = self.handle_second_pass_failed(cx, activity, (utterance, revision)) {
-            return event;
-        }
-        if let Some(index) = self
-            .closed
-            .iter()
-            .position(|closed| closed.id == utterance && closed.awaited == revision && closed.second_pass.is_none())
-        {
-            let mut closed = self.closed.remove(index)?;
-            if closed.final_asked {
-                self.watch_transcripts(cx);
-                return Some(pending_transcripts::lost(cx, &closed));
-            }
-            // The speculative decode failed; the utterance is complete now, so that a final one is due.
-            closed.awaited = closed.awaited.saturating_add(1);
-            closed.final_asked = true;
-            let meant = closed.origin.meant(cx, closed.wake.is_likely() || closed.is_interrupting());
-            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, (meant, closed.wake));
-            self.closed.push_back(closed);
-            return None;
-        }
-        if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
-            open.speculative.take_if(|speculative| speculative.revision == revision);
-            if open.partials.fail(revision, cx.now_us()) {
-                self.partial_ended(cx, activity);
-            }
-        }
-        None
-    }
-
     /// Ends the open utterance. Its text is taken from the speculative decode if that covers all of it; otherwise a
     /// final one is requested.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -313,8 +275,10 @@ impl Floor {
             cx.translate(open.id);
         }
         let speculative = open.speculative.take().filter(|_| !open.voiced);
-        let deadline_us =
-            pending_transcripts::deadline_us(cx, speculative.as_ref().is_some_and(|speculative| speculative.begun));
+        let deadline_us = pending_transcripts::deadline_us(
+            cx,
+            speculative.as_ref().is_some_and(|speculative| speculative.begun_us.is_some()),
+        );
         let mut closed = Closed {
             id: open.id,
             started_us: open.started_us,
@@ -332,6 +296,7 @@ impl Floor {
             decided_us: cx.now_us(),
             pauses: open.pauses.clone(),
             text: String::new(),
+            begun_us: speculative.as_ref().and_then(|speculative| speculative.begun_us),
             doubtful: speculative.as_ref().is_some_and(|it| it.is_doubtful(self.confidence.doubtful_below())),
             matched: None,
             second_pass: None,
@@ -360,6 +325,10 @@ impl Floor {
                 closed.final_asked = true;
                 ask(cx, (open.id, closed.awaited), TranscriptKind::Final, (open.meant(cx), open.wake));
             }
+        }
+        // Texts of less of it are of no use now, and this one would wait for them.
+        if closed.awaited > 1 {
+            cx.push(Output::CancelTranscribe { utterance: closed.id, revision: closed.awaited, except: Vec::new() });
         }
         self.keep_closed(cx, activity, closed)
     }
@@ -482,14 +451,10 @@ impl Floor {
     }
 }
 
-/// Requests a decode of the utterance so far.
-pub(super) fn ask(
-    cx: &mut Context,
-    (utterance, revision): (u32, u16),
-    kind: TranscriptKind,
-    (meant, wake): (Addressing, WakeEvidence),
-) {
-    cx.push(Output::Transcribe { utterance, revision, kind, meant, from_us: wake.decoded_from_us() });
+/// Whether the decode that began at this time, monotonic, has taken so long that no other one is waited for.
+fn is_slow(cx: &Context, begun_us: Option<u64>) -> bool {
+    let most_us = u64::from(cx.config.second_pass_ms_max) * 1_000;
+    begun_us.is_some_and(|begun_us| cx.now_us().saturating_sub(begun_us) > most_us)
 }
 
 /// The text without noises, cut to the length that a model may be given.

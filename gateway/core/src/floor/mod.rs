@@ -38,7 +38,7 @@ use self::{
     pace::Pace,
     sound_clock::SoundClock,
     talk::Talk,
-    utterance::{Closed, Interruption, Open},
+    utterance::{Closed, Interruption, Open, Silence},
     wake::Phrases,
     wake_evidence::{InSound, WakeEvidence},
 };
@@ -204,6 +204,13 @@ impl Floor {
         self.open.is_some() || !self.closed.is_empty()
     }
 
+    /// Whether an utterance whose voice was over at this time, monotonic, may not be, or waits for its text.
+    pub(crate) fn has_heard_until(&self, at_us: u64) -> bool {
+        let paused = self.open.iter().filter_map(|open| open.silence).map(Silence::began_us);
+        let closed = self.closed.iter().map(|closed| closed.decided_us.saturating_sub(closed.waited_us));
+        paused.chain(closed).any(|ended_us| ended_us <= at_us)
+    }
+
     /// Whether something is heard whose words may yet interrupt an answer that its voice has paused.
     pub(crate) fn may_interrupt(&self) -> bool {
         let open = self.open.iter().map(|open| open.interrupted);
@@ -255,6 +262,19 @@ impl Floor {
     pub(crate) fn open_ear(&mut self, cx: &mut Context) {
         self.ear = Ear::Open { until_us: cx.after_ms(cx.config.ear_open_ms) };
         self.watch_ear(cx);
+    }
+
+    /// The wearer has called in an utterance that ended at this capture time. What was said behind it, while it was decoded, is said to
+    /// the assistant.
+    pub(crate) fn called_until(&mut self, cx: &Context, ended_us: u64) {
+        let until_us = ended_us.saturating_add(u64::from(cx.config.ear_open_ms) * 1_000);
+        let open = self.open.iter_mut().map(|open| (open.began_us, &mut open.origin));
+        let closed = self.closed.iter_mut().map(|closed| (closed.began_us, &mut closed.origin));
+        for (began_us, origin) in open.chain(closed) {
+            if origin.grounds == Grounds::None && began_us > ended_us && began_us <= until_us {
+                origin.grounds = Grounds::Called;
+            }
+        }
     }
 
     /// The wearer's call is dealt with; a question stays open.

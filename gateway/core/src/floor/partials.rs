@@ -24,9 +24,9 @@ const ALONE_US: u64 = 1_000_000;
 /// comes.
 const AWAITED_US_MAX: u64 = 2_000_000;
 /// How long its text counts all the same, in microseconds: on a machine that is slow, or has much to do, a decode takes seconds.
-const KEPT_US_MAX: u64 = 8_000_000;
+const KEPT_US_MAX: u64 = 15_000_000;
 /// Those that are remembered.
-const KEPT_MAX: usize = 8;
+const KEPT_MAX: usize = 4;
 /// How often the time to the next one is doubled at most.
 const DOUBLINGS_MAX: u8 = 4;
 /// Longest sound that is decoded for a partial, in microseconds. With the silence before the voice it is below the 5 s up to
@@ -94,8 +94,8 @@ impl Partials {
     }
 
     /// The voice goes on after a pause. `begun`: the decode of the whole that began with the pause and has not ended; it becomes
-    /// a partial where there is room, or, where `insists`, in any case. Returns the decodes that are awaited; the others are of no
-    /// use.
+    /// a partial where there is room, or, where `insists`, in any case. Returns the decodes that are awaited: the oldest ones, which
+    /// are in work, and the newest. Those between them would only make a queue.
     pub(super) fn go_on(&mut self, now_us: u64, begun: Option<u16>, insists: bool) -> Vec<u16> {
         self.forget_lost(now_us);
         // That of a long utterance would take too long.
@@ -105,6 +105,9 @@ impl Partials {
             at_us: now_us,
             part: Part::Whole,
         }));
+        if self.asked.len() > AT_ONCE_MAX + 1 {
+            self.asked.drain(AT_ONCE_MAX..self.asked.len() - 1);
+        }
         self.asked.iter().map(|asked| asked.revision).collect()
     }
 
@@ -287,16 +290,16 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_ends_is_waited_for_two_seconds_and_counts_for_eight() {
+    fn one_that_never_ends_is_waited_for_two_seconds_and_counts_for_fifteen() {
         let mut partials = Partials::new(0);
         partials.ask(1, 1_000_000, Part::Whole);
         partials.ask(2, 1_100_000, Part::Whole);
         assert!(!partials.has_room(2_999_999) && partials.has_room(3_000_000));
         partials.ask(3, 3_000_000, Part::Whole);
-        assert_eq!(partials.go_on(8_999_999, None, false), [1, 2, 3]);
-        assert_eq!(partials.go_on(9_000_000, None, false), [2, 3]);
-        assert!(!partials.fail(1, 9_000_000), "nobody waits for it any more");
-        assert!(partials.fail(3, 9_000_000));
+        assert_eq!(partials.go_on(15_999_999, None, false), [1, 2, 3]);
+        assert_eq!(partials.go_on(16_000_000, None, false), [2, 3]);
+        assert!(!partials.fail(1, 16_000_000), "nobody waits for it any more");
+        assert!(partials.fail(3, 16_000_000));
         assert_eq!(partials.due_us(INTERVAL_MS), 3_200_000, "beside one that was lost it is a failure");
     }
 
@@ -330,6 +333,7 @@ mod tests {
         assert_eq!(partials.go_on(900_000, Some(3), false), [1, 2], "no third");
         let mut insisting = partials.clone();
         assert_eq!(insisting.go_on(900_000, Some(3), true), [1, 2, 3], "unless its words may stop the assistant");
+        assert_eq!(insisting.go_on(900_000, Some(4), true), [1, 2, 4], "the first ones end, and no queue is made");
         assert_eq!(partials.take(1, 950_000), Some(Part::Whole));
         assert_eq!(partials.take(2, 1_000_000), Some(Part::Whole));
         assert_eq!(partials.go_on(1_300_000, Some(3), false), [3]);
@@ -373,7 +377,7 @@ mod tests {
         assert_eq!(partials.take(2, NOW_US), None);
         partials.ask(3, 0, Part::Whole);
         assert!(partials.begin_us(9_000_000, (0, 9_000_000), true).is_some());
-        (4..12).for_each(|revision| partials.ask(revision, 0, Part::End));
+        (4..8).for_each(|revision| partials.ask(revision, 0, Part::End));
         assert_eq!(partials.take(3, NOW_US), None, "it may be the whole");
         assert_eq!(partials.take(4, NOW_US), Some(Part::End));
     }

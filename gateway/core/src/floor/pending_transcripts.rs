@@ -5,8 +5,8 @@
 
 use alloc::string::String;
 
-use super::{Activity, Event, Floor, cancel_all, caption, utterance::Closed};
-use crate::{context::Context, limits::UTTERANCES_PENDING_MAX, timers::Timer};
+use super::{Activity, Event, Floor, cancel_all, caption, decode_policy::ask, utterance::Closed};
+use crate::{context::Context, limits::UTTERANCES_PENDING_MAX, timers::Timer, vocab::TranscriptKind};
 
 /// How long a text is waited for whose decode has begun, in milliseconds.
 const DECODE_MS_MAX: u32 = 30_000;
@@ -15,14 +15,55 @@ impl Floor {
     /// The decode of an utterance has begun.
     pub(crate) fn handle_transcript_begun(&mut self, cx: &mut Context, utterance: u32, revision: u16) {
         if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
-            open.speculative.iter_mut().filter(|begun| begun.revision == revision).for_each(|begun| begun.begun = true);
+            let begun = open.speculative.iter_mut().filter(|begun| begun.revision == revision);
+            begun.for_each(|begun| begun.begun_us = Some(cx.now_us()));
         }
         let is_it =
             |closed: &&mut Closed| closed.id == utterance && closed.awaited == revision && closed.second_pass.is_none();
         if let Some(closed) = self.closed.iter_mut().find(is_it) {
+            closed.begun_us = Some(cx.now_us());
             closed.deadline_us = closed.deadline_us.max(deadline_us(cx, true));
             self.watch_transcripts(cx);
         }
+    }
+
+    /// A decode has failed, or was left out. The last one of an utterance is made once more.
+    pub(crate) fn handle_transcript_failed(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        utterance: u32,
+        revision: u16,
+    ) -> Option<Event> {
+        if let event @ Some(_) = self.handle_second_pass_failed(cx, activity, (utterance, revision)) {
+            return event;
+        }
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == utterance && closed.awaited == revision && closed.second_pass.is_none())
+        {
+            let mut closed = self.closed.remove(index)?;
+            if closed.final_asked {
+                self.watch_transcripts(cx);
+                return Some(lost(cx, &closed));
+            }
+            // The speculative decode failed; the utterance is complete now, so that a final one is due.
+            closed.awaited = closed.awaited.saturating_add(1);
+            closed.final_asked = true;
+            closed.begun_us = None;
+            let meant = closed.origin.meant(cx, closed.wake.is_likely() || closed.is_interrupting());
+            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, (meant, closed.wake));
+            self.closed.push_back(closed);
+            return None;
+        }
+        if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance) {
+            open.speculative.take_if(|speculative| speculative.revision == revision);
+            if open.partials.fail(revision, cx.now_us()) {
+                self.partial_ended(cx, activity);
+            }
+        }
+        None
     }
 
     pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -48,10 +89,12 @@ impl Floor {
         self.keep_closed(cx, activity, closed)
     }
 
-    /// An utterance waits for its text. Of too many the oldest does so no longer.
+    /// An utterance waits for its text. Of too many the oldest does so no longer whose text is not being made: on a slow machine, where
+    /// somebody talks on and on, none would ever be finished.
     pub(super) fn keep_closed(&mut self, cx: &mut Context, activity: &Activity, closed: Closed) -> Option<Event> {
         let is_full = self.closed.len() >= UTTERANCES_PENDING_MAX;
-        let oldest = if is_full { self.closed.pop_front() } else { None };
+        let waits = || self.closed.iter().position(|closed| closed.begun_us.is_none());
+        let oldest = if is_full { self.closed.remove(waits().unwrap_or(0)) } else { None };
         self.closed.push_back(closed);
         self.watch_transcripts(cx);
         oldest.map(|oldest| self.wait_no_longer(cx, activity, oldest))

@@ -81,8 +81,8 @@ pub(super) struct Open {
 #[derive(Clone, Debug)]
 pub(super) struct Speculative {
     pub(super) revision: u16,
-    /// Whether it is being made, and does not wait for its turn.
-    pub(super) begun: bool,
+    /// Since when it is being made, monotonic; `None`: it waits for its turn.
+    pub(super) begun_us: Option<u64>,
     pub(super) text: Option<String>,
     /// Confidence of the recogniser in it.
     pub(super) confidence: Confidence,
@@ -128,6 +128,8 @@ pub(super) struct Closed {
     /// Number of captions sent for it.
     pub(super) captions: u16,
     pub(super) awaited: u16,
+    /// Since when the awaited text is being made, monotonic; `None`: it waits for its turn.
+    pub(super) begun_us: Option<u64>,
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
     /// The silence behind that voice when the end was decided.
@@ -149,7 +151,7 @@ impl Speculative {
     pub(super) fn new(revision: u16) -> Self {
         Self {
             revision,
-            begun: false,
+            begun_us: None,
             text: None,
             confidence: Confidence::default(),
             foreign: false,

@@ -7,7 +7,7 @@ use crate::{
     agent::history::Heard,
     context::Context,
     input::AnnouncementId,
-    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS, STALL_SLACK_US},
+    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS, STALL_SLACK_US, SYNTHESIS_US_MAX},
     output::{Output, Stage},
     speech_text::sentences::Splitter,
     spoken_length,
@@ -424,7 +424,10 @@ impl Playout {
                 clause.duration_us.unwrap_or_else(guess_us)
             })
             .sum();
-        let at_us = cx.now_us() + length_us + STALL_SLACK_US;
+        let is_made = |clause: &Clause| clause.duration_us.is_some();
+        let is_whole = self.clauses.iter().take(self.released).skip(settled).all(is_made);
+        let slack_us = if is_whole { STALL_SLACK_US } else { SYNTHESIS_US_MAX };
+        let at_us = cx.now_us() + length_us + slack_us;
         cx.arm_at(Timer::SpeechStalled, at_us);
     }
 

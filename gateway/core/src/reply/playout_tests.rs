@@ -139,7 +139,7 @@ fn a_device_has_time_for_what_is_not_made_yet() {
     let mut cx = Context::new(crate::config::Config::default());
     let mut playout = playout(&mut cx, &["The capital of France is Paris."]);
     // 31 characters.
-    assert_eq!(cx.next_timer(), Some((31 * 80_000 + 8_000_000, Timer::SpeechStalled)));
+    assert_eq!(cx.next_timer(), Some((31 * 80_000 + 30_000_000, Timer::SpeechStalled)));
     playout.handle_spoken(&mut cx, 1, 0, 2_000_000);
     assert_eq!(cx.next_timer(), Some((10_000_000, Timer::SpeechStalled)));
 }

@@ -101,7 +101,7 @@ fn what_a_server_fails_the_weights_here_recognise_and_it_is_left_alone_for_a_whi
         (Answer::Sends(500, "text/plain", b"you said hello".to_vec()), PATIENT),
         (Answer::Sends(200, "text/plain", b"not JSON".to_vec()), PATIENT),
         (Answer::Sends(200, "application/json", vec![b' '; 1 << 20]), PATIENT),
-        (Answer::Hangs, Duration::from_millis(100)),
+        (Answer::Hangs, Duration::from_secs(1)),
     ] {
         // A second request would be seen.
         let (remote, requests) = remote(Order::Instead, vec![answer, says("remote")], deadline);

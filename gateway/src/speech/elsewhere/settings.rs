@@ -24,8 +24,7 @@ use crate::{
 /// Allowed deadlines of a recogniser: the next utterance of the same device waits 10 s for its turn. What the core gives up
 /// before the deadline would never be found to have failed.
 const RECOGNITION_MS: RangeInclusive<u32> = 200..=9_000;
-/// Allowed deadlines of a voice, for one clause. The core takes speech for stalled after 8 s, and the own voice needs some of
-/// them to say what failed.
+/// Allowed deadlines of a voice, for one clause: nobody waits longer for an answer before the own voice says it.
 const SPEECH_MS: RangeInclusive<u32> = 200..=6_000;
 /// Most words of a command.
 const COMMAND_WORDS_MAX: usize = 64;
@@ -411,7 +410,7 @@ mod tests {
             assert!(problems[0].line == Some(2) && problems[0].what.contains(most), "{refused}: {problems:?}");
         }
         assert!(*RECOGNITION_MS.end() < gateway_core::conversation::Config::default().transcript_ms_max);
-        assert!(u64::from(*SPEECH_MS.end()) * 1_000 < gateway_core::limits::STALL_SLACK_US);
+        assert!(u64::from(*SPEECH_MS.end()) * 1_000 < gateway_core::limits::SYNTHESIS_US_MAX);
     }
 
     #[test]
