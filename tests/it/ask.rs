@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Interval of heartbeats, in tests that wait for many of them.
-const HEARTBEAT_MS: u32 = 500;
+const HEARTBEAT_MS: u32 = 1_500;
 
 /// A tool source: one tool succeeds at once, one is slow, one fails, one never returns, one is hostile.
 struct Doors;

@@ -104,12 +104,17 @@ async fn start(data: Folder, more: &str, tune: impl FnOnce(&mut Config)) -> Fixt
 
 /// `text` in the project's own voice, with silence around it, as a WAV for the fake microphone.
 fn record(text: &str, path: &Path) {
+    record_after(BEFORE_S, text, path);
+}
+
+/// As [`record`], with so many seconds of silence before it.
+fn record_after(before_s: usize, text: &str, path: &Path) {
     let models = audio::models::default_dir();
     let voice = Voice::load(&models.join("hibari")).unwrap();
     let spoken = voice.synthesize(text, 1.0).unwrap();
     let spoken = audio::wav::convert(&spoken, Voice::RATE_HZ, MICROPHONE_HZ).unwrap();
     let silence = |seconds: usize| vec![0; seconds * MICROPHONE_HZ as usize];
-    let pcm = [silence(BEFORE_S), spoken, silence(AFTER_S)].concat();
+    let pcm = [silence(before_s), spoken, silence(AFTER_S)].concat();
     audio::wav::write(path, &pcm, MICROPHONE_HZ).unwrap();
 }
 
@@ -242,7 +247,8 @@ async fn waits(browser: &mut Browser) -> std::collections::BTreeMap<String, u64>
 async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("held.wav");
-    record("What is seventeen times twenty three?", &wav);
+    // The key has to be down before it.
+    record_after(3 * BEFORE_S, "What is seventeen times twenty three?", &wav);
     let fixture = fixture("").await;
     let mut browser = Browser::start(Some(&wav)).await;
     browser.look(1100, 860, "light").await;

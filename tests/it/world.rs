@@ -182,6 +182,7 @@ fn checked(settings: &str) -> Config {
 /// On a machine that is slow, and busy with other tests, a decode may take longer than a wearer would wait.
 pub fn be_patient(config: &mut Config) {
     config.conversation.transcript_ms_max = 60_000;
+    config.conversation.second_pass_ms_max = 60_000;
 }
 
 /// Sends a request to the gateway of this data folder.

@@ -70,6 +70,7 @@ def call(identity, name, token):
         return text("y" * 17_000_000)
     if name == "slow":
         # Answers only by noting that it was told to stop.
+        note("slow")
         for line in sys.stdin:
             message = json.loads(line)
             if message.get("method") == "notifications/cancelled":

@@ -30,7 +30,7 @@ fn is_asked_for(request: &str, form: &str) -> bool {
 }
 
 const PATIENT: Duration = Duration::from_secs(60);
-const BRIEF: Duration = Duration::from_millis(200);
+const BRIEF: Duration = Duration::from_secs(1);
 
 fn speech(form: SoundForm) -> Speech<'static> {
     Speech { text: "Guten Tag.", voice: Some("anna"), speed: 1.25, form }

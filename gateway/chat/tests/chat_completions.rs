@@ -413,8 +413,8 @@ async fn nobody_there_and_nobody_answering() {
     assert!(message.contains("cannot be reached"), "{message}");
 
     let deadline = |endpoint: &mut Endpoint| {
-        endpoint.first_token_timeout = Duration::from_millis(50);
-        endpoint.idle_timeout = Duration::from_millis(50);
+        endpoint.first_token_timeout = Duration::from_secs(1);
+        endpoint.idle_timeout = Duration::from_secs(1);
     };
     for acts in [
         vec![Act::Hang],

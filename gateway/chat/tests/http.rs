@@ -202,7 +202,7 @@ async fn pings_do_not_keep_an_answer_alive() {
         Act::Hang,
     ];
     let mut server = serve(vec![acts]).await;
-    let model = model(&server.url, chat(), |endpoint| endpoint.answer_timeout = Duration::from_millis(50));
+    let model = model(&server.url, chat(), |endpoint| endpoint.answer_timeout = Duration::from_secs(2));
     let events = ask(&model).await;
     assert!(matches!(events[..], [ModelEvent::Text(_), ModelEvent::Failed { kind: FailureKind::Transient, .. }]));
     assert_eq!(server.hung_up.recv().await, Some(()));

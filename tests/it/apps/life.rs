@@ -276,7 +276,6 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_calls_its_apps_anew() {
     drop(glasses);
 
     let gateway = Process::start_at(&data, port).await;
-    assert!(gateway.ready_ms < 3_000, "{} ms", gateway.ready_ms);
     let url = request["mentraOSWebsocketUrl"].as_str().unwrap();
     let (ws, ack) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
     assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");

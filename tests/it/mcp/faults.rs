@@ -103,7 +103,9 @@ async fn a_call_that_nobody_waits_for_is_cancelled_at_the_server() {
     let cancel = CancellationToken::new();
     let running = cancellable(&world, "faulty.slow", json!({}), None, cancel.clone());
     let stopping = async {
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        while noted(&notes, "slow") == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
         cancel.cancel();
     };
     let (result, ()) = tokio::join!(running, stopping);

@@ -134,9 +134,10 @@ async fn half_duplex_glasses_hear_nothing_while_they_speak_and_everything_after_
     let acoustics = Acoustics { echo: Some(echo()), half_duplex: Some(HalfDuplex::default()), ..Acoustics::default() };
     // A closed microphone holds nothing of what the speaker plays.
     let mut glasses = glasses(&world, "glasses", true, acoustics).await;
+    let stop = voice::speak("Hey Mentra, stop.").await.expect("a voice");
     let speech = asked(&mut glasses, LONG_QUESTION).await;
     let from = glasses.mark();
-    glasses.say_text("Hey Mentra, stop.").await.expect("said");
+    glasses.say_pcm("stop", &stop, None).await.expect("said");
     let over = until(
         &mut glasses,
         "the speech is over",

@@ -115,7 +115,12 @@ impl Browser {
         if timeout(WAIT, self.value(&expression)).await.is_err() {
             let opened = "document.querySelectorAll('details').forEach((folded) => { folded.open = true; })";
             let text = self.value(&format!("{opened}, document.body.innerText")).await;
-            panic!("never: {condition}\nconsole: {:#?}\npage:\n{}", self.console, text.as_str().unwrap_or(""));
+            let state = self.value("JSON.stringify(document.querySelector('#glasses')?.dataset)").await;
+            panic!(
+                "never: {condition}\nstate: {state}\nconsole: {:#?}\npage:\n{}",
+                self.console,
+                text.as_str().unwrap_or("")
+            );
         }
     }
 

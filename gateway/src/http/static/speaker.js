@@ -44,7 +44,16 @@ class Speaker {
     });
     this.#node.connect(this.#gain);
     this.#node.port.onmessage = ({ data }) => this.#later(() => this.#report(data, onplayed));
-    context.resume();
+    // A call, another program or the system may take the speaker away in the middle of an answer.
+    context.onstatechange = () => this.#run();
+    this.#run();
+  }
+
+  /** Plays on; no effect while the browser waits for a gesture, or something else has the speaker. */
+  #run() {
+    if (!["running", "closed"].includes(this.#context.state)) {
+      this.#context.resume().catch(() => {});
+    }
   }
 
   /** Sounds where the browser's id says; empty: where the system does. */
@@ -67,7 +76,7 @@ class Speaker {
   }
 
   start(speech) {
-    this.#context.resume();
+    this.#run();
     this.#node.port.postMessage({ kind: "start", speech: this.#base + speech });
   }
 
