@@ -173,7 +173,8 @@ impl Approvals {
 
     /// The time of the open question is over, and what was said before that has no text yet. Returns whether it is waited for.
     pub(crate) fn wait_for_text(&mut self, cx: &mut Context) -> bool {
-        let waits = self.until_us().is_some_and(|until_us| cx.now_us() < until_us.saturating_add(DECODED_US_MAX));
+        let until_us = self.until_us().filter(|_| !self.is_unheard());
+        let waits = until_us.is_some_and(|until_us| cx.now_us() < until_us.saturating_add(DECODED_US_MAX));
         if waits {
             cx.arm(Timer::ApprovalExpired, LOOK_MS);
         }
@@ -202,8 +203,7 @@ impl Approvals {
     pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
         let question = self.questions.front()?;
         let known_us = if answer.late { question.heard_us } else { question.put_us };
-        let is_too_late =
-            self.until_us().is_some_and(|until_us| answer.by == AnsweredBy::Voice && answer.ended_us > until_us);
+        let is_too_late = self.until_us().is_some_and(|until_us| answer.ended_us > until_us);
         if answer.began_us < known_us? || is_too_late {
             return None;
         }
@@ -226,7 +226,8 @@ impl Approvals {
     ) -> Option<Approval> {
         // Only a question that was put to the wearer can be answered. An operator answers by the question's id.
         let question = self.questions.front().filter(|question| question.approval.id == id)?;
-        if by == AnsweredBy::Tap && question.is_unread(cx) {
+        let is_over = question.stands.as_ref().is_some_and(|standing| cx.now_us() > standing.until_us);
+        if by == AnsweredBy::Tap && (is_over || question.is_unread(cx)) {
             return None;
         }
         self.settle_first(cx, choice.into(), by)

@@ -217,12 +217,12 @@ impl Conversation {
 
     /// A bare wake phrase. One that the glasses repeat ends nothing that is newer: the request behind it waits for that.
     fn called(&mut self, is_older: bool, ended_us: u64) {
+        self.floor.called_until(&self.cx, ended_us);
         if is_older {
             return self.floor.open_ear(&mut self.cx);
         }
         self.stop(Stop::Replaced);
         self.call();
-        self.floor.called_until(&self.cx, ended_us);
     }
 
     /// The wearer wants attention and has not said for what.

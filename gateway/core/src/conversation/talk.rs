@@ -38,6 +38,7 @@ impl Conversation {
         if self.approvals.standing().is_none() {
             if !spares {
                 self.stop(Stop::Called);
+                self.by_hand_us = self.cx.now_us();
             }
             self.call();
         }

@@ -16,6 +16,8 @@ const BACKCHANNEL_US_MAX: u64 = 700_000;
 const DOUBTFUL_WORDS_MAX: usize = 3;
 /// Words of somebody else in what begins with the assistant's own: one may be misheard.
 const OTHERS_WORDS_MIN: usize = 2;
+/// Words of the assistant's own behind a cancel phrase, with which it is no longer a request ("stop the timer").
+const OWN_WORDS_MIN: usize = 3;
 /// A voice over the assistant does not interrupt it if it has lasted this long, and so many partials of it had no words.
 const WORDLESS_US_MIN: u64 = 600_000;
 const WORDLESS_PARTIALS: u8 = 2;
@@ -168,18 +170,25 @@ fn is_own(activity: &Activity, word: &str) -> bool {
 }
 
 /// Whether `text`, which may contain the assistant's own words, has a cancel phrase that the assistant does not speak itself: at
-/// its end, or with nothing but the assistant's own words behind it.
+/// its end, or with nothing but some of the assistant's own words behind it.
 pub(crate) fn cancels_through_echo(activity: &Activity, text: &str) -> bool {
-    let is_own_last = |phrase: &str| phrase.split(' ').next_back().is_some_and(|last| is_own(activity, last));
-    let ends_in_cancel = |text: &str| commands::cancel_at_end(text).is_some_and(|phrase| !is_own_last(phrase));
-    ends_in_cancel(text) || (is_known(activity) && ends_in_cancel(without_own_end(activity, text)))
+    let (before, own) = split_own_end(activity, text);
+    let goes_on = is_known(activity) && own >= OWN_WORDS_MIN;
+    cancels_at_end(activity, text) || (goes_on && cancels_at_end(activity, before))
 }
 
-/// `text` without the assistant's own words at its end.
-fn without_own_end<'a>(activity: &Activity, text: &'a str) -> &'a str {
-    let mut rest = text.trim_end();
-    while let Some(word) = rest.split_whitespace().next_back().filter(|word| is_own(activity, word)) {
-        rest = rest.strip_suffix(word).unwrap_or_default().trim_end();
+/// Whether `text`, which may contain the assistant's own words, ends in a cancel phrase that the assistant does not speak itself.
+pub(super) fn cancels_at_end(activity: &Activity, text: &str) -> bool {
+    let is_own_last = |phrase: &str| phrase.split(' ').next_back().is_some_and(|last| is_own(activity, last));
+    commands::cancel_at_end(text).is_some_and(|phrase| !is_own_last(phrase))
+}
+
+/// `text` without the assistant's own words at its end, and how many these are.
+fn split_own_end<'a>(activity: &Activity, text: &'a str) -> (&'a str, usize) {
+    let (mut before, mut own) = (text.trim_end(), 0);
+    while let Some(word) = before.split_whitespace().next_back().filter(|word| is_own(activity, word)) {
+        before = before.strip_suffix(word).unwrap_or_default().trim_end();
+        own += 1;
     }
-    rest
+    (before, own)
 }

@@ -361,8 +361,12 @@ impl Floor {
             self.pace.add(&closed.pauses);
         }
         let whole = request.as_deref().unwrap_or(&text);
-        let cancels = commands::command(whole) == Some(commands::Command::Cancel)
-            || (origin.echo && barge_in::cancels_through_echo(activity, &text));
+        // Behind a wake phrase words that the assistant has said are what the request is about: "cancel the alarm".
+        let cancels_in_echo = || match woken {
+            Some(_) => barge_in::cancels_at_end(activity, &text),
+            None => barge_in::cancels_through_echo(activity, &text),
+        };
+        let cancels = commands::command(whole) == Some(commands::Command::Cancel) || (origin.echo && cancels_in_echo());
         let over_turn = origin.during_turn || closed.is_interrupting();
         // Of a voice over the assistant that nothing asked for.
         let is_expected = matches!(grounds, Grounds::Called | Grounds::Asked);

@@ -271,7 +271,8 @@ impl Floor {
         let open = self.open.iter_mut().map(|open| (open.began_us, &mut open.origin));
         let closed = self.closed.iter_mut().map(|closed| (closed.began_us, &mut closed.origin));
         for (began_us, origin) in open.chain(closed) {
-            if origin.grounds == Grounds::None && began_us > ended_us && began_us <= until_us {
+            let is_whole = !origin.rest && !origin.background;
+            if origin.grounds == Grounds::None && is_whole && began_us > ended_us && began_us <= until_us {
                 origin.grounds = Grounds::Called;
             }
         }

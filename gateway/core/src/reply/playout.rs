@@ -424,9 +424,9 @@ impl Playout {
                 clause.duration_us.unwrap_or_else(guess_us)
             })
             .sum();
-        let is_made = |clause: &Clause| clause.duration_us.is_some();
-        let is_whole = self.clauses.iter().take(self.released).skip(settled).all(is_made);
-        let slack_us = if is_whole { STALL_SLACK_US } else { SYNTHESIS_US_MAX };
+        // The length of a clause is known once its sound is sent: of a later one, once this one has been played.
+        let is_made = self.clauses.get(settled).is_some_and(|clause| clause.duration_us.is_some());
+        let slack_us = if is_made { STALL_SLACK_US } else { SYNTHESIS_US_MAX };
         let at_us = cx.now_us() + length_us + slack_us;
         cx.arm_at(Timer::SpeechStalled, at_us);
     }

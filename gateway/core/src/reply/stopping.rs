@@ -31,6 +31,8 @@ impl Playout {
                 State::Cut(_) | State::Failed => State::Waiting,
                 other => other,
             };
+            // Its sound is made once more.
+            clause.duration_us = clause.duration_us.filter(|_| clause.sound.is_some());
         }
         self.base = from.min(self.released);
         self.released = self.base;

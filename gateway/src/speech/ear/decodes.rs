@@ -40,7 +40,7 @@ pub(super) struct Decodes {
     vocabulary: Arc<[String]>,
     /// Those that have not ended, oldest first.
     sent: Vec<Sent>,
-    /// The utterances that were closed last, oldest first, as many as the core waits for.
+    /// The utterances that were closed last, oldest first: one more than the core waits for.
     kept: VecDeque<ClosedUtterance>,
 }
 
@@ -113,8 +113,11 @@ impl Decodes {
                 self.scheduler.promote(&sent.ticket, priority);
             }
         }
-        if self.kept.len() >= UTTERANCES_PENDING_MAX {
-            self.kept.pop_front();
+        // The core gives one up that is not being decoded, and says so behind this.
+        if self.kept.len() > UTTERANCES_PENDING_MAX {
+            let is_over = |kept: &ClosedUtterance| !self.sent.iter().any(|sent| sent.utterance == kept.utterance);
+            let over = self.kept.iter().position(is_over).unwrap_or(0);
+            self.kept.remove(over);
         }
         let until_us = now_us.saturating_add(KEPT_US);
         self.kept.push_back(ClosedUtterance { utterance, pcm: own(pcm), until_us });
