@@ -140,7 +140,7 @@ async fn every_flag_means_what_the_specification_says() {
 async fn a_slow_tool_is_announced_before_it_is_waited_for() {
     let world = World::start().await;
     let mut peer = Peer::welcomed_with(&world, "ws", "peer", Capabilities { tools: 1, ..capabilities() }).await;
-    // What only reads waits for no disk: there, too, a call that has not gone out after a second is announced.
+    // A tool that only reads waits for no disk: its call goes out within the second after which any call is announced.
     for (revision, flags, first) in [(1, ToolFlags::SLOW, Some("Let me check.")), (2, ToolFlags::READ_ONLY, None)] {
         offer(&mut peer, revision, &[bench(flags)]).await;
         say(&mut peer, "run the bench").await;
