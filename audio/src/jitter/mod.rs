@@ -4,7 +4,8 @@
 //! have recently been reordered. The estimate of interarrival jitter is that of RFC 3550, section 6.4.1.
 //!
 //! Where the sender keeps what it has sent, it is then asked for gaps, of single packets as well while somebody speaks (a negative
-//! acknowledgement, as in RFC 4585, section 6.2.1), and the buffer waits as long as missing packets come.
+//! acknowledgement, as in RFC 4585, section 6.2.1), and the buffer waits as long as missing packets come. While nothing at all comes
+//! of a sender that sends, the link has stalled: a gap is then not given up, because what is missing comes when the link is back.
 
 mod requests;
 
@@ -28,6 +29,13 @@ const DEPTH_PER_JITTER: u64 = 3;
 /// Decay of the reordering estimate per packet that arrives in order, as a shift: it halves in about 5 s of 20 ms
 /// packets.
 const FORGET_SHIFT: u32 = 8;
+
+/// Time without any packet from a sender that is sending after which the link has stalled, in microseconds: longer than packets come
+/// together in over a radio that sleeps in between.
+const STALL_US: u64 = 200_000;
+
+/// Longest stall in which a gap is not given up, in microseconds: a device keeps its sound for 10 s.
+const STALL_US_MAX: u64 = 8_000_000;
 
 /// Limits of the wait for a missing packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,6 +158,8 @@ pub struct JitterBuffer<T> {
     requests: Requests,
     /// Somebody is speaking.
     is_voice: bool,
+    /// The sender goes on sending: where nothing comes, the link has stalled.
+    is_sending: bool,
     stats: Stats,
 }
 
@@ -168,6 +178,7 @@ impl<T> JitterBuffer<T> {
             delivered_capture_us: None,
             requests: Requests::new(),
             is_voice: false,
+            is_sending: false,
             stats: Stats::default(),
         }
     }
@@ -176,6 +187,9 @@ impl<T> JitterBuffer<T> {
     pub fn push(&mut self, seq: u32, capture_us: u64, payload: T, now_us: u64) -> Pushed {
         let extended = self.extend(seq);
         let next = *self.next.get_or_insert(extended);
+        if self.stalls_until_us().is_some_and(|_| self.asked_until_us() <= Some(now_us)) {
+            self.requests.restart(now_us);
+        }
         self.observe(extended, capture_us, now_us);
         if extended < next {
             let behind = next - 1 - extended;
@@ -232,6 +246,21 @@ impl<T> JitterBuffer<T> {
     /// are asked for, however many are lost; in a pause, what they hold up would delay the end of the turn.
     pub fn note_voice(&mut self, is_voice: bool) {
         self.is_voice = is_voice;
+    }
+
+    /// Whether the sender goes on sending, so that packets should come: it has neither ended its stream nor begun a pause.
+    pub fn note_sending(&mut self, is_sending: bool) {
+        self.is_sending = is_sending;
+    }
+
+    /// Whether packets are held behind a gap.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The newest packet that is held.
+    pub fn newest(&self) -> Option<&T> {
+        self.held.last_key_value().map(|(_, held)| &held.payload)
     }
 
     /// The packets behind [`last`](Self::last) that the sender is to send again; it is told at once.
@@ -299,7 +328,7 @@ impl<T> JitterBuffer<T> {
         self.last = None;
         self.delivered_capture_us = None;
         self.requests.clear();
-        self.is_voice = false;
+        (self.is_voice, self.is_sending) = (false, false);
     }
 
     /// When the gap before the first held packet is given up: at once if the buffer is full.
@@ -308,10 +337,18 @@ impl<T> JitterBuffer<T> {
             return Some(0);
         }
         if let Some(until_us) = self.asked_until_us() {
-            return Some(until_us);
+            return Some(until_us.max(self.stalls_until_us().unwrap_or(0)));
         }
         let (&first, _) = self.held.first_key_value()?;
         self.ripe_us(self.next?..first)
+    }
+
+    /// Until when the gap that was asked for is not given up if nothing comes any more; `None`: something came shortly before the wait
+    /// for it is over.
+    fn stalls_until_us(&self) -> Option<u64> {
+        let (last_us, _) = self.last.filter(|_| self.is_sending && self.requests.may_stall())?;
+        let is_stalled = self.asked_until_us()? > last_us.saturating_add(STALL_US);
+        is_stalled.then(|| last_us.saturating_add(STALL_US_MAX))
     }
 
     /// When the wait is over for this gap, in which it may come by itself.

@@ -44,6 +44,9 @@ const OUTAGE_WAIT_US_MAX: u64 = 2_000_000;
 const TIMES_MAX: u8 = 3;
 const AGAIN_PACKETS_MAX: u64 = 8;
 
+/// Stalls of the link behind each of which the wait for a gap begins anew.
+const STALLS_MAX: u8 = 2;
+
 /// Time after which an answer is not expected any more: as long as none has come, and its limits, in microseconds.
 const ANSWER_US: Range<u64> = 60_000..400_000;
 const ANSWER_US_FIRST: u64 = 160_000;
@@ -82,6 +85,8 @@ struct Gap {
     progress_us: u64,
     /// Times that it was asked for, the one included that is not told yet.
     times: u8,
+    /// Stalls that it has waited through.
+    stalls: u8,
     is_answered: bool,
     is_told: bool,
 }
@@ -144,6 +149,7 @@ impl Requests {
             asked_us: now_us,
             progress_us: now_us,
             times: 1,
+            stalls: 0,
             is_answered: false,
             is_told: false,
         };
@@ -163,6 +169,20 @@ impl Requests {
                 (gap.asked_us, gap.is_told) = (now_us, false);
                 gap.times += 1;
             }
+        }
+    }
+
+    /// Whether the first gap may wait through another stall of the link.
+    pub(super) fn may_stall(&self) -> bool {
+        self.gaps.first_key_value().is_some_and(|(_, gap)| gap.stalls < STALLS_MAX)
+    }
+
+    /// The link had stalled, and packets come again: so does the wait for each gap, which is asked for again.
+    pub(super) fn restart(&mut self, now_us: u64) {
+        for gap in self.gaps.values_mut() {
+            (gap.progress_us, gap.asked_us, gap.is_told) = (now_us, now_us, false);
+            gap.times = gap.times.saturating_add(1);
+            gap.stalls = gap.stalls.saturating_add(1);
         }
     }
 

@@ -27,7 +27,7 @@ impl Listener {
     /// what comes behind belongs to the next one.
     pub(super) fn hear_next(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
         // The caller may have closed the utterance.
-        self.jitter.note_voice(self.utterances.is_speaking());
+        self.tell_jitter();
         let opened = self.utterances.opened();
         let heard = match self.jitter.pop_ready(now_us) {
             Slot::Wait => Ok(()),
@@ -42,8 +42,15 @@ impl Listener {
             self.opened_in = self.jitter.last();
         }
         self.end_if(false, facts);
-        self.jitter.note_voice(self.utterances.is_speaking());
+        self.tell_jitter();
         heard
+    }
+
+    /// Tells the jitter buffer what to wait for.
+    pub(super) fn tell_jitter(&mut self) {
+        let pauses = self.jitter.newest().is_some_and(|packet| is_pause(self.config.codec, packet));
+        self.jitter.note_voice(self.utterances.is_speaking());
+        self.jitter.note_sending(self.ending.is_none() && !pauses);
     }
 
     /// Makes up for lost packets, but for the last one, which may be in the next packet as a copy.
@@ -53,7 +60,8 @@ impl Listener {
             self.conceal(facts);
         }
         let rest = u64::from(before.saturating_sub(CONCEAL_MAX));
-        self.fill(rest.saturating_mul(self.packet_samples), facts);
+        self.missing = rest.saturating_mul(self.packet_samples);
+        self.fill(self.missing, facts);
         self.lost_before = true;
     }
 
@@ -66,6 +74,7 @@ impl Listener {
             self.hear(false, facts);
         }
         self.meet(capture_us, facts);
+        self.missing = 0;
         self.pausing = is_pause(self.config.codec, payload);
         self.buffers.decoded.clear();
         if let Err(error) = self.decoder.decode(payload, &mut self.buffers.decoded) {
@@ -109,7 +118,8 @@ impl Listener {
         self.hear(false, facts);
     }
 
-    /// Inserts `samples` of silence without running the detector, which would take too long for the device task.
+    /// Inserts `samples` of silence without running the detector, which would take too long for the device task. Where packets
+    /// are missing, nobody knows whether it was silent: the utterance does not count it as a pause.
     fn fill(&mut self, samples: u64, facts: &mut Vec<Fact>) {
         let samples = samples.min(us_to_samples(FILL_US_MAX, RATE_HZ)) as usize;
         if samples == 0 {
@@ -123,7 +133,9 @@ impl Listener {
         self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
-        self.utterances.break_run();
+        let missing = self.missing.min(samples as u64);
+        self.missing -= missing;
+        self.utterances.skip(missing, self.recent.end());
         self.utterances.append(&silence, &self.timeline, facts);
     }
 

@@ -80,6 +80,8 @@ pub struct Listener {
     packet_samples: u64,
     /// The packet before the next one is lost, and the next one may have a copy of it.
     lost_before: bool,
+    /// Samples of lost packets before the next one that are not filled yet.
+    missing: u64,
     last_arrival_us: Option<u64>,
     /// The last packet began a pause of discontinuous transmission: what is not sent is silence.
     pausing: bool,
@@ -121,6 +123,7 @@ impl Listener {
             tap: None,
             packet_samples: FRAME_SAMPLES as u64,
             lost_before: false,
+            missing: 0,
             last_arrival_us: None,
             pausing: false,
             opened_in: None,
@@ -170,6 +173,7 @@ impl Listener {
             self.utterances.end(&self.timeline, facts);
         }
         self.ending = (!self.muted).then_some(Ending { last, due_us });
+        self.tell_jitter();
         self.end_if_due(now_us, facts);
     }
 
@@ -319,6 +323,7 @@ impl Listener {
             self.last_arrival_us = None;
             self.pausing = false;
             self.lost_before = false;
+            self.missing = 0;
             self.ending = None;
         }
         self.muted = muted;
@@ -340,9 +345,10 @@ impl Listener {
         }
     }
 
-    /// When a device that stopped sending within an utterance is next reported silent.
+    /// When a device that stopped sending within an utterance is next reported silent. What a gap holds up is none of its
+    /// silence.
     fn vanished_due_us(&self) -> Option<u64> {
-        if !self.utterances.is_open() {
+        if !self.utterances.is_open() || self.jitter.is_holding() {
             return None;
         }
         let (patience_us, every_us) = if self.pausing {

@@ -32,6 +32,8 @@ struct Open {
     pcm: Samples,
     /// Position just after the last voiced window.
     voice_end: u64,
+    /// Samples that are missing behind it, and the position just after the last of them: no silence.
+    missing: (u64, u64),
     in_voice: bool,
     paused: bool,
     score: Option<f32>,
@@ -152,9 +154,13 @@ impl Utterances {
         }
     }
 
-    /// Sound is missing: windows before it and behind it are not in a row. An open utterance goes on.
-    pub(super) fn break_run(&mut self) {
+    /// Sound was left out or is missing up to stream position `end`: windows before it and behind it are not in a row. An open
+    /// utterance goes on, and the `missing` samples do not count for its pause.
+    pub(super) fn skip(&mut self, missing: u64, end: u64) {
         self.run = 0;
+        if let Some(open) = self.open.as_mut().filter(|_| missing > 0) {
+            open.missing = (open.missing.0 + missing, end);
+        }
     }
 
     /// Ends the open utterance where it is.
@@ -206,6 +212,7 @@ impl Utterances {
             start,
             pcm: pcm.into(),
             voice_end: window.end,
+            missing: (0, 0),
             in_voice: true,
             paused: false,
             score: None,
@@ -228,6 +235,9 @@ impl Utterances {
         }
         // A detector that warms up reports older windows again.
         open.voice_end = open.voice_end.max(window.end);
+        if open.missing.1 < window.end {
+            open.missing = (0, 0);
+        }
         if open.paused {
             open.paused = false;
             open.score = None;
@@ -238,7 +248,7 @@ impl Utterances {
 
     fn tell_silence(&mut self, end: u64, timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(open) = &mut self.open else { return };
-        let silence = end.saturating_sub(open.voice_end);
+        let silence = end.saturating_sub(open.voice_end).saturating_sub(open.missing.0);
         if silence < open.pause {
             return;
         }

@@ -448,3 +448,70 @@ fn what_came_behind_a_gap_comes_again_over_another_connection() {
         assert_eq!(drain(&mut buffer, now_us), [(10, 0), (11, 0), (12, 0)]);
     }
 }
+
+/// Wakes the buffer up until something is ready: when, and what.
+fn wait(buffer: &mut JitterBuffer<u32>, until_us: u64) -> Option<(u64, Vec<(u32, u32)>)> {
+    while let Some(wake_us) = buffer.next_wake_us().filter(|wake_us| *wake_us < until_us) {
+        let ready = drain(buffer, wake_us);
+        buffer.take_missing(wake_us);
+        if !ready.is_empty() {
+            return Some((wake_us, ready));
+        }
+    }
+    None
+}
+
+#[test]
+fn while_nothing_comes_a_gap_is_not_given_up() {
+    const LAST_US: u64 = 15 * FRAME_US;
+    let stalled = || {
+        let mut buffer = ten_packets(Config::RESENT);
+        buffer.note_voice(true);
+        buffer.note_sending(true);
+        lose(&mut buffer, 10, 5);
+        assert_eq!(buffer.take_missing(0), behind(5));
+        buffer
+    };
+    // The link is back after three seconds, and what was missing comes when it is asked for again.
+    let mut buffer = stalled();
+    let back_us = LAST_US + 3_000_000;
+    assert_eq!(wait(&mut buffer, back_us), None);
+    buffer.push(16, 16 * FRAME_US, 16, back_us);
+    assert_eq!((drain(&mut buffer, back_us), buffer.take_missing(back_us)), (vec![], behind(5)));
+    for seq in 10..15 {
+        assert_eq!(buffer.push(seq, u64::from(seq) * FRAME_US, seq, back_us + 350_000), Pushed::Accepted);
+    }
+    assert_eq!(drain(&mut buffer, back_us + 350_000).len(), 7);
+    assert_eq!(buffer.stats().lost, 0);
+    // It is not back in time.
+    let given_up = vec![(10, 5), (15, 0)];
+    assert_eq!(wait(&mut stalled(), u64::MAX), Some((LAST_US + 8_000_000, given_up.clone())));
+    // The sender has ended its stream, or begun a pause: that nothing comes is right.
+    let mut buffer = stalled();
+    buffer.note_sending(false);
+    let (at_us, ready) = wait(&mut buffer, u64::MAX).unwrap();
+    assert!(at_us < LAST_US + 500_000 && ready == given_up, "{at_us}: {ready:?}");
+}
+
+#[test]
+fn where_packets_come_a_gap_that_does_not_come_is_given_up() {
+    // In time, or together each half second.
+    for (every, latest_us) in [(1, 500_000), (25, 2_500_000)] {
+        let mut buffer = ten_packets(Config::RESENT);
+        buffer.note_voice(true);
+        buffer.note_sending(true);
+        lose(&mut buffer, 10, 5);
+        buffer.take_missing(0);
+        let mut given_up = None;
+        for seq in (16..200).step_by(every) {
+            let now_us = (u64::from(seq) + every as u64 - 1) * FRAME_US;
+            given_up = given_up.or_else(|| wait(&mut buffer, now_us));
+            for seq in seq..seq + every as u32 {
+                buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
+            }
+        }
+        let (at_us, ready) = given_up.expect("given up");
+        assert_eq!(ready[0], (10, 5));
+        assert!(at_us < 15 * FRAME_US + latest_us, "{every}: {at_us}");
+    }
+}

@@ -413,3 +413,50 @@ fn voice_before_a_gap_and_behind_it_is_not_in_a_row() {
     let started_us = started_us(gap as usize);
     assert!(started_us + 100_000 > behind_us, "{started_us}, not {behind_us} or later");
 }
+
+#[test]
+fn what_is_lost_is_no_pause_and_what_is_left_out_is_one() {
+    let (one, two) = (clip(SPEECH[4]), clip(SPEECH[5]));
+    let mut pcm = vec![0; seconds(0.6)];
+    pcm.extend(&one[..voiced_span(&one).1]);
+    let pause = pcm.len().div_ceil(320);
+    pcm.resize(pcm.len() + seconds(0.9), 0);
+    pcm.extend(&two[voiced_span(&two).0..]);
+    pcm.resize(pcm.len() + seconds(2.0), 0);
+    let packets = packets(&add(&pcm, &white(pcm.len(), 3.0, 5)), Codec::Pcm16, 16_000);
+    let all = in_order(&packets, 0);
+    // 0.6 of the 0.9 s of silence do not come.
+    let (from, to) = (pause + 8, pause + 38);
+    let utterances = |is_lost: bool| {
+        let mut arrivals = all.clone();
+        arrivals.drain(from..to);
+        if !is_lost {
+            arrivals.iter_mut().skip(from).for_each(|(_, seq, ..)| *seq -= (to - from) as u32);
+        }
+        spans(&ride(&mut listener(Codec::Pcm16, 16_000), &arrivals, 30_000_000)).len()
+    };
+    assert_eq!((utterances(true), utterances(false)), (1, 2));
+}
+
+#[test]
+fn what_was_missing_before_a_link_was_lost_comes_with_the_replay() {
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Opus, 16_000);
+    let config = Config { codec: Codec::Opus, jitter: jitter::Config::RESENT, ..Config::default() };
+    // Of the signal that fades a few packets more come, and then nothing for five seconds.
+    let mut arrivals = in_order(&packets, 0);
+    let cut_us = arrivals[125].0 + 5_000_000;
+    let before: Arrivals = arrivals[..126].iter().filter(|(_, seq, ..)| !(100..120).contains(seq)).cloned().collect();
+    let mut ear = Listener::new(config.clone(), model()).unwrap();
+    let facts = ride(&mut ear, &before, cut_us);
+    assert!(facts.iter().all(|fact| matches!(fact, Fact::SpeechStarted { .. })), "{facts:?}");
+    assert_eq!(ear.last_sequence(), Some(99));
+    ear.resume(jitter::Config::RESENT, cut_us);
+    let behind = arrivals.drain(100..).enumerate();
+    let replay: Arrivals = behind.map(|(n, (_, seq, at, packet))| (cut_us + n as u64 * 5_000, seq, at, packet)).collect();
+    let mut facts = facts;
+    facts.extend(ride(&mut ear, &replay, cut_us + 30_000_000));
+    let whole = ride(&mut Listener::new(config, model()).unwrap(), &in_order(&packets, 0), 60_000_000);
+    assert_eq!(ear.stats().lost, 0);
+    assert_eq!(spans(&facts), spans(&whole));
+}
