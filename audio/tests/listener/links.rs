@@ -453,7 +453,8 @@ fn what_was_missing_before_a_link_was_lost_comes_with_the_replay() {
     assert_eq!(ear.last_sequence(), Some(99));
     ear.resume(jitter::Config::RESENT, cut_us);
     let behind = arrivals.drain(100..).enumerate();
-    let replay: Arrivals = behind.map(|(n, (_, seq, at, packet))| (cut_us + n as u64 * 5_000, seq, at, packet)).collect();
+    let replay: Arrivals =
+        behind.map(|(n, (_, seq, at, packet))| (cut_us + n as u64 * 5_000, seq, at, packet)).collect();
     let mut facts = facts;
     facts.extend(ride(&mut ear, &replay, cut_us + 30_000_000));
     let whole = ride(&mut Listener::new(config, model()).unwrap(), &in_order(&packets, 0), 60_000_000);
