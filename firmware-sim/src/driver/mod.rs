@@ -62,6 +62,10 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// Most microphone packets sent at once to catch up after the machine was busy: two seconds.
 const CATCH_UP_PACKETS_MAX: u32 = 100;
 
+/// Most frames of the gateway that are handled before the microphone's next turn. Where a busy machine leaves a turn of it much to
+/// catch up with, one frame for each would be none soon enough.
+const FRAMES_TOGETHER_MAX: usize = 64;
+
 /// Answers of device tools kept for repeated calls.
 pub(crate) const ANSWERS_MAX: usize = 64;
 
@@ -233,7 +237,10 @@ impl Driver {
             let due = self.next_due().map(|at| self.clock.instant(at));
             tokio::select! {
                 biased;
-                inbound = next_inbound(&mut self.link) => self.handle_inbound(inbound),
+                inbound = next_inbound(&mut self.link) => {
+                    self.handle_inbound(inbound);
+                    self.handle_waiting();
+                }
                 result = next_connected(&mut self.connecting) => {
                     self.connecting = None;
                     self.handle_connected(result);
@@ -361,6 +368,17 @@ impl Driver {
             None => self.lose("the transport ended"),
         }
         self.take_reports();
+    }
+
+    /// Handles what else has come.
+    fn handle_waiting(&mut self) {
+        for _ in 1..FRAMES_TOGETHER_MAX {
+            let Some(inbound) = self.link.as_mut().filter(|_| !self.over).and_then(|link| link.down.try_recv().ok())
+            else {
+                return;
+            };
+            self.handle_inbound(Some(inbound));
+        }
     }
 
     fn next_due(&self) -> Option<u64> {

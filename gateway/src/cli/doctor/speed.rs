@@ -25,6 +25,9 @@ const REFERENCE_DEVICES: f64 = 50.0;
 /// 100 devices.
 const LOW: f64 = 0.7;
 const HIGH: f64 = 1.6;
+/// Time of the known decode from which on a box is slow, however few speak: a first decode that takes longer has no second one behind it
+/// either.
+const SLOW_MS: f64 = 1_500.0;
 
 /// The speed of a box.
 #[derive(Debug, Serialize)]
@@ -48,7 +51,12 @@ impl fmt::Display for Speed {
             f,
             "speed    {cores} cores, {decode_ms:.0} ms for the known decode (load {load:.1}): enough for some {devices} pairs of \
              glasses that speak a fifth of the time ({devices_low} to {devices_high})"
-        )
+        )?;
+        if *decode_ms > SLOW_MS {
+            let seconds = decode_ms / 1e3;
+            write!(f, ". It is slow: even a single pair waits {seconds:.1} s and more until a sentence is recognised")?;
+        }
+        Ok(())
     }
 }
 
@@ -106,7 +114,9 @@ mod tests {
         assert_eq!((of(1e9, 1), of(1e-9, 64)), (1, 10_000));
         let speed = estimate(215.0, 2, 1.25);
         assert!((speed.devices_low, speed.devices_high) == (35, 80), "{speed}");
-        assert!(speed.to_string().contains("some 50 pairs of glasses"));
+        assert!(speed.to_string().contains("some 50 pairs of glasses") && !speed.to_string().contains("slow"));
+        let slow = estimate(5_100.0, 2, 0.0).to_string();
+        assert!(slow.contains("slow: even a single pair waits 5.1 s"), "{slow}");
     }
 
     #[test]
