@@ -71,6 +71,11 @@ fn of_further_such_sentences_few_lead_to_a_call() {
 }
 
 #[test]
+fn what_is_written_in_signs_is_read_as_it_stands_or_not_at_all() {
+    each_row(include_str!("../../data/intents/written.tsv"));
+}
+
+#[test]
 fn signs_of_fractions_are_read_or_not_understood() {
     each_row(include_str!("../../data/intents/fractions.tsv"));
 }

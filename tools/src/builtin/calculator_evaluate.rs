@@ -168,7 +168,7 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     for (spoken, written) in REPLACEMENTS {
         text = text.replace(spoken, written);
     }
-    let text = of_itself(&root(text.trim()));
+    let text = percentages(&root(text.trim()));
     // The excluded characters keep programs out: the evaluator has functions of functions, and a recursive one would
     // end the process.
     let allowed = |c: char| c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c);
@@ -261,21 +261,55 @@ fn root(text: &str) -> String {
     out
 }
 
-/// A percentage that is added or taken off is one of what it is added to: "80 - 10%" is 72, as people mean it. "15% + 15%" is a sum.
-fn of_itself(text: &str) -> String {
-    let split = || {
-        let sum = text.strip_suffix('%')?;
-        let (left, right) = sum.split_at(sum.rfind(['+', '-'])?);
-        let (left, (sign, percent)) = (left.trim(), right.split_at(1));
-        let percent = percent.trim();
-        let is_number = !percent.is_empty() && percent.chars().all(|c| c.is_ascii_digit() || c == '.');
-        // "1e-5%" is a number.
-        let is_exponent =
-            left.strip_suffix(['e', 'E']).is_some_and(|left| left.ends_with(|c: char| c.is_ascii_digit()));
-        let is_value = left.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ')') && !is_exponent;
-        (is_number && is_value && !left.contains('%')).then(|| format!("({left}) * (1 {sign} {percent} / 100)"))
+/// Percentages as people mean them, in brackets as well. One that is added or taken off is one of all that it is added to: "80 - 10% + 5"
+/// is 77, and "15% + 15%" a sum. What is divided by one is divided by its value.
+fn percentages(text: &str) -> String {
+    // The text so far: of each open bracket, and of what is around them.
+    let mut open = vec![String::new()];
+    for (at, sign) in text.char_indices() {
+        match (sign, open.as_mut_slice()) {
+            ('(', _) => open.push(String::new()),
+            (')', [.., outer, _]) => {
+                let inner = std::mem::take(outer);
+                let inner = open.pop().map(|bracket| format!("{inner}({bracket})")).unwrap_or_default();
+                if let Some(outer) = open.last_mut() {
+                    *outer = inner;
+                }
+            }
+            ('%', [.., here]) => {
+                // "20% of 50" is a percentage of something else.
+                let is_operand =
+                    text[at + 1..].trim_start().starts_with(|next: char| next.is_alphanumeric() || next == '(');
+                match of_itself(here).filter(|_| !is_operand) {
+                    Some(applied) => *here = applied,
+                    None => here.push(sign),
+                }
+            }
+            (sign, [.., here]) => here.push(sign),
+            (_, []) => {}
+        }
+    }
+    // Brackets that are not closed are an error of the evaluator.
+    open.join("(")
+}
+
+/// The text before a percent sign with the percentage applied to it, if it has an operator that does.
+fn of_itself(text: &str) -> Option<String> {
+    let number_at = text.trim_end().rfind(|c: char| !(c.is_ascii_digit() || c == '.'))? + 1;
+    let percent = text.get(number_at..)?.trim();
+    let rest = text.get(..number_at)?.trim_end();
+    let divided = |minus: &str| {
+        let left = rest.strip_suffix(minus)?.trim_end().strip_suffix('/')?;
+        (!percent.is_empty()).then(|| format!("{left}/ ({minus}{percent} / 100)"))
     };
-    split().unwrap_or_else(|| text.to_owned())
+    if let Some(divided) = divided("").or_else(|| divided("-")) {
+        return Some(divided);
+    }
+    let (left, sign) = (rest.strip_suffix(['+', '-'])?.trim(), rest.chars().next_back()?);
+    // "1e-5%" is a number.
+    let is_exponent = left.strip_suffix(['e', 'E']).is_some_and(|left| left.ends_with(|c: char| c.is_ascii_digit()));
+    let is_value = left.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ')') && !is_exponent;
+    (!percent.is_empty() && is_value && !left.contains('%')).then(|| format!("({left}) * (1 {sign} {percent} / 100)"))
 }
 
 /// Rounds the leading number to at most four decimals: more is useless in speech.

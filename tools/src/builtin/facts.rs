@@ -3,7 +3,7 @@
 use gateway_core::vocab::ToolResult;
 use serde_json::{Value, json};
 
-use super::told;
+use super::{schedule, told};
 use crate::{
     arguments::Refusal,
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, SPOKEN_ITEMS_MAX},
@@ -73,7 +73,11 @@ pub(super) fn which(context: &RunContext, several: &[Text], question: &str) -> T
         names.push("another one".to_owned());
     }
     let say = format!("{question}: {}?", spoken::list_or(&names));
-    let all: Vec<_> = several.iter().take(NOTES_LISTED_MAX).map(|text| describe(context, text)).collect();
+    let all: Vec<_> = several
+        .iter()
+        .take(NOTES_LISTED_MAX)
+        .map(|text| schedule::choice(describe(context, text), &short(text)))
+        .collect();
     let mut result = told(&*say, &format!("{question}?"), shown, json!({"ask_which": all}));
     result.content = format!("Nothing was changed: several fit. Ask the wearer. {say}");
     result

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gateway_core::vocab::{ToolFlags, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, notes, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, notes, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
@@ -30,6 +30,7 @@ impl Tool for NoteDelete {
             description: "Deletes the one note that has all words of the query; \"last\" is the \
                           newest note. When several fit, none is deleted.",
             properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The note's id, as asked back."},
                 "query": {"type": "string", "question": ASK, "description": "Words of the note.", "examples": ["milk"]},
             }),
             required: &["query"],
@@ -49,7 +50,10 @@ impl Tool for NoteDelete {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let port = &context.ports.notes;
-        let chosen = if is_newest(&query) {
+        let chosen = if let Some(id) = arguments.integer("id") {
+            let found = port.list(&context.user, usize::MAX).await?;
+            found.into_iter().find(|note| u64::try_from(id) == Ok(note.id))
+        } else if is_newest(&query) {
             port.list(&context.user, 1).await?.into_iter().next()
         } else {
             // Without a limit: the one note with exactly these words may be an old one.
@@ -92,7 +96,11 @@ fn which(context: &RunContext, several: &[Note]) -> ToolResult {
         names.push("another one".to_owned());
     }
     let say = format!("Which note: {}?", spoken::list_or(&names));
-    let all: Vec<_> = several.iter().take(NOTES_LISTED_MAX).map(|note| notes::describe(context, note)).collect();
+    let all: Vec<_> = several
+        .iter()
+        .take(NOTES_LISTED_MAX)
+        .map(|note| schedule::choice(notes::describe(context, note), &notes::short(note)))
+        .collect();
     let data = json!({"deleted": null, "ask_which": all});
     let mut result = told(&*say, "Which note?", shown, data);
     result.content = format!("Nothing was deleted: several fit. Ask the wearer. {say}");

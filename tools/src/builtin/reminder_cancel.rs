@@ -26,6 +26,7 @@ impl Tool for ReminderCancel {
             title: "Cancel a reminder",
             description: "Drops pending reminders: the one about the text, the only one, or all.",
             properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The reminder's id, as asked back."},
                 "text": {"type": "string", "description": "Words of the reminder. Leave out when there is only one.", "examples": ["the oven"]},
                 "all": {"type": "boolean", "description": "Drop all reminders."},
             }),
@@ -39,6 +40,8 @@ impl Tool for ReminderCancel {
                 "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that) reminder (about|to|for|that|of|called) [the|my] {text:name}",
                 "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my) {text:name} reminder",
                 "(do not|don't) remind me (about|to|of) [the] {text:name}",
+                "(cancel|delete|remove|clear|stop|turn off|switch off|dismiss) [the|my|that] alarm {text=alarm}",
+                "(turn|switch) (the|my) alarm off {text=alarm}",
             ],
             guidance: None,
             flags: CHANGES,
@@ -54,8 +57,11 @@ impl Tool for ReminderCancel {
         if arguments.flag("all") {
             return cancel_all(context, &reminders).await;
         }
+        let by_id = arguments.integer("id").map(|id| schedule::by_id(&reminders, id));
         let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
-            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.entry.kind.text()) {
+            Some(text) => match by_id
+                .unwrap_or_else(|| matching::choose(reminders, &text, |reminder| reminder.entry.kind.text()))
+            {
                 Choice::None => {
                     let text = cut(&text, ITEM_CHARS_MAX);
                     let say = format!("I don't find a reminder about {text}.");
@@ -65,21 +71,24 @@ impl Tool for ReminderCancel {
                 Choice::One(reminder) => reminder,
                 Choice::Several(several) => return Ok(which(context, &several)),
             },
-            None => match reminders.as_slice() {
-                [only] => only.clone(),
-                several => return Ok(which(context, several)),
+            None => match by_id.unwrap_or_else(|| Choice::among(reminders)) {
+                Choice::None => return Ok(over()),
+                Choice::One(reminder) => reminder,
+                Choice::Several(several) => return Ok(which(context, &several)),
             },
         };
         if !schedule::remove(context, &chosen).await? {
-            let data = json!({"cancelled": null});
-            let say = "That reminder is already over.";
-            return Ok(told(say, "Reminder", "Over", data));
+            return Ok(over());
         }
         let text = cut(chosen.entry.kind.text(), ITEM_CHARS_MAX);
         let say = spoken::sentence(&format!("Reminder cancelled: {text}"));
         let data = json!({"cancelled": schedule::describe(context, &chosen)});
         Ok(told(say, "Reminder cancelled", text, data))
     }
+}
+
+fn over() -> ToolResult {
+    told("That reminder is already over.", "Reminder", "Over", json!({"cancelled": null}))
 }
 
 async fn cancel_all(context: &RunContext, reminders: &[OpenEntry]) -> Result<ToolResult, Refusal> {

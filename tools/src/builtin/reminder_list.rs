@@ -37,6 +37,8 @@ impl Tool for ReminderList {
                 "what (should|do) you remind me (of|about)",
                 "what is my next reminder",
                 "my reminders",
+                "(what|which) alarms (do i have|are set|are there|have i got|have i set|did i set)",
+                "(list|show|read|check|show me|read me|tell me) [all] [of] [the|my] alarms",
             ],
             guidance: None,
             flags: READ_ONLY,

@@ -51,6 +51,7 @@ impl Tool for ReminderSet {
                 "(set|add|create|make|give me|set me|i need) [a] [new] reminder [for me] [for] {at:when} (to|that|about|for) {text}",
                 "(set|add|create|make|give me|set me|i need) [a] [new] reminder [for me] (to|that|about|for) {text} {at:when}",
                 "(do not|don't) let me forget to {text} {at:when}",
+                "remember to remind me in {in_seconds:duration} (to|that|about|of) {text}",
                 "remember to remind me {at:when} (to|that|about|of) {text}",
                 "wake me [up] {at:wake} {text=Wake up}",
                 "wake me [up] in {in_seconds:duration} {text=Wake up}",

@@ -101,6 +101,12 @@ pub(super) async fn remove(context: &RunContext, open: &OpenEntry) -> Result<boo
     Ok(removed.is_some())
 }
 
+/// The entry with this id.
+pub(super) fn by_id(entries: &[OpenEntry], id: i64) -> Choice<OpenEntry> {
+    let id = u64::try_from(id).ok();
+    Choice::among(entries.iter().filter(|open| Some(open.entry.id) == id).cloned().collect())
+}
+
 /// Asks which one of several is meant; nothing was done.
 pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], entries: &[OpenEntry]) -> ToolResult {
     let mut spoken_names: Vec<String> =
@@ -110,10 +116,18 @@ pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], ent
         spoken_names.push("another one".to_owned());
     }
     let say = format!("Which one: {}?", spoken::list_or(&spoken_names));
-    let which: Vec<_> = entries.iter().map(|open| describe(context, open)).collect();
+    let which: Vec<_> = entries.iter().zip(names).map(|(open, name)| choice(describe(context, open), name)).collect();
     let mut result = told(&*say, title, shown, json!({"done": false, "ask_which": which}));
     result.content = format!("Nothing was cancelled: several fit. Ask the wearer. {say}");
     result
+}
+
+/// One of several in `ask_which`, with the words that choose it.
+pub(super) fn choice(mut described: Value, label: &str) -> Value {
+    if let Some(fields) = described.as_object_mut() {
+        fields.insert("label".into(), json!(label));
+    }
+    described
 }
 
 /// Timers that were set with this length. One that has a name is meant only where none without a name has the length.

@@ -25,6 +25,7 @@ impl Tool for TimerCancel {
             title: "Cancel a timer",
             description: "Stops a running timer: the one with the name or the length, the only one, or all.",
             properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The timer's id, as asked back."},
                 "name": {"type": "string", "description": "The timer's name. Leave out when there is only one.", "examples": ["pasta"]},
                 "seconds": {"type": "integer", "description": "The length in seconds with which it was set, of a timer without a name.", "examples": [600]},
                 "all": {"type": "boolean", "description": "Stop all timers."},
@@ -59,16 +60,19 @@ impl Tool for TimerCancel {
         }
         let name = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?;
         let seconds = arguments.integer("seconds").map(|seconds| u64::try_from(seconds).unwrap_or(0));
-        let (wanted, chosen) = match (arguments.flag("all"), name, seconds) {
+        let by_id = arguments.integer("id").map(|id| schedule::by_id(&timers, id));
+        let (wanted, chosen) = match (arguments.flag("all"), by_id, name, seconds) {
             (true, ..) => return cancel_all(context, &timers).await,
-            (false, Some(name), _) => {
+            (false, Some(Choice::None), ..) => return Ok(over()),
+            (false, Some(chosen), ..) => (String::new(), chosen),
+            (false, None, Some(name), _) => {
                 let chosen = schedule::timer_called(&timers, &name);
                 (name, chosen)
             }
-            (false, None, Some(seconds)) => {
+            (false, None, None, Some(seconds)) => {
                 (spoken::duration_adjective(seconds), schedule::timer_of_length(&timers, seconds))
             }
-            (false, None, None) => (String::new(), Choice::among(timers.clone())),
+            (false, None, None, None) => (String::new(), Choice::among(timers.clone())),
         };
         let chosen = match chosen {
             Choice::None => return Ok(schedule::timer_not_found(context, &wanted, &timers, "cancelled")),
@@ -77,8 +81,7 @@ impl Tool for TimerCancel {
         };
         let data = json!({"cancelled": [schedule::describe(context, &chosen)]});
         if !schedule::remove(context, &chosen).await? {
-            let data = json!({"cancelled": []});
-            return Ok(told("That timer is already over.", "Timer", "Over", data));
+            return Ok(over());
         }
         let say = if chosen.entry.kind == (ScheduleKind::Timer { name: None }) {
             "Timer cancelled.".to_owned()
@@ -87,6 +90,10 @@ impl Tool for TimerCancel {
         };
         Ok(told(say, "Timer", "Cancelled", data))
     }
+}
+
+fn over() -> ToolResult {
+    told("That timer is already over.", "Timer", "Over", json!({"cancelled": []}))
 }
 
 async fn cancel_all(context: &RunContext, timers: &[OpenEntry]) -> Result<ToolResult, Refusal> {

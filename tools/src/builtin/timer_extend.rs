@@ -27,6 +27,7 @@ impl Tool for TimerExtend {
             title: "Extend a timer",
             description: "Extends a running timer: the one with the name, or the only one.",
             properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The timer's id, as asked back."},
                 "seconds": {"type": "integer", "question": ASK, "description": "Seconds to add, 1 to 86400.", "examples": [300]},
                 "name": {"type": "string", "description": "The timer's name. Leave out when there is only one.", "examples": ["pasta"]},
             }),
@@ -59,9 +60,12 @@ impl Tool for TimerExtend {
         if timers.is_empty() {
             return Ok(told("No timers are running.", "Timers", "None", json!({"extended": []})));
         }
-        let chosen = match &name {
-            Some(name) => schedule::timer_called(&timers, name),
-            None => Choice::among(timers.clone()),
+        let by_id = arguments.integer("id").map(|id| schedule::by_id(&timers, id));
+        let chosen = match (by_id, &name) {
+            (Some(Choice::None), _) => return Ok(over()),
+            (Some(chosen), _) => chosen,
+            (None, Some(name)) => schedule::timer_called(&timers, name),
+            (None, None) => Choice::among(timers.clone()),
         };
         let before = match chosen {
             Choice::None => {
@@ -80,7 +84,7 @@ impl Tool for TimerExtend {
         }
         let extended = context.ports.schedule.extend(&context.user, before.entry.id, more_ms).await?;
         let Some(entry) = extended else {
-            return Ok(told("That timer is over.", "Timer", "Over", json!({"extended": []})));
+            return Ok(over());
         };
         let open = OpenEntry { entry, left_ms: Some(left_ms) };
         let title = match &open.entry.kind {
@@ -93,4 +97,8 @@ impl Tool for TimerExtend {
         result.show = Some(Content::Countdown { title, left_ms: u32::try_from(left_ms).unwrap_or(u32::MAX) });
         Ok(result)
     }
+}
+
+fn over() -> ToolResult {
+    told("That timer is over.", "Timer", "Over", json!({"extended": []}))
 }

@@ -11,6 +11,7 @@ use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use super::{
+    choice,
     courtesy::openings,
     found::{Found, Intent},
     grammar::Grammar,
@@ -94,6 +95,9 @@ impl<'a> Reader<'a> {
         let sides = Sides::of(self.scene);
         let mut utterance = self.utterance(text);
         if let Some(reading) = self.read_named(&utterance) {
+            return reading.into();
+        }
+        if let Some(reading) = pending.and_then(|pending| self.picked(&utterance, pending)) {
             return reading.into();
         }
         let (alone, matched) = self.settle(&mut utterance, text, sides);
@@ -319,6 +323,18 @@ impl<'a> Reader<'a> {
         let Some((tool, one_of)) = self.tool(&call.name).zip(call.missing.first()) else { return false };
         let mut slots = one_of.iter().flat_map(|property| self.slots(tool, property));
         slots.any(|slot| matches!(slot.kind, SlotKind::Choice(_)) && self.value(&slot, text).is_some())
+    }
+
+    /// The call among several for which these words are a name and nothing more, even if they are a command by themselves: "the ten
+    /// minute timer".
+    fn picked(&self, utterance: &Utterance<'_>, pending: &Pending) -> Option<Reading> {
+        let is_side = |call: &PendingCall| call.side.is_some();
+        if pending.calls.len() < 2 || pending.calls.iter().any(is_side) {
+            return None;
+        }
+        let labels: Vec<_> = pending.calls.iter().map(|call| (self.utterance(&call.label), call)).collect();
+        let call = choice::by_part(utterance, &labels)?;
+        Some(self.go_for(call, call.arguments.clone(), call.missing.clone(), pending.words.clone(), false))
     }
 
     /// The answer to the question which of several calls was meant.

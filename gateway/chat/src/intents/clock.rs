@@ -6,8 +6,8 @@
 //! belong to the night before: "tomorrow night at one" is of the day after.
 
 use jiff::{
-    Span, ToSpan, Zoned,
-    civil::{Date, DateTime, Time},
+    RoundMode, Span, ToSpan, Unit, Zoned,
+    civil::{Date, DateTime, DateTimeRound, Time},
 };
 
 use super::{
@@ -64,10 +64,12 @@ fn written(when: DateTime) -> String {
     when.strftime("%Y-%m-%dT%H:%M").to_string()
 }
 
-/// The local time so much later. Days keep the time of day; then hours, even 24 of them, are counted over a clock change.
+/// The local time so much later, to the minute and not before it. Days keep the time of day; then hours, even 24 of them, are counted
+/// over a clock change.
 fn later(now: &Zoned, length: Length) -> Option<DateTime> {
     let span = Span::new().try_days(length.days).ok()?.try_seconds(length.seconds).ok()?;
-    now.checked_add(span).ok().map(|later| later.datetime())
+    let minute = DateTimeRound::new().smallest(Unit::Minute).mode(RoundMode::Ceil);
+    now.checked_add(span).ok()?.datetime().round(minute).ok()
 }
 
 /// A time on the dial.

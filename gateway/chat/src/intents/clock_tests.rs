@@ -21,6 +21,16 @@ fn read(source: &str, reader: fn(View<'_>, usize) -> Vec<(usize, String)>) -> Op
 }
 
 #[test]
+fn a_moment_is_never_before_the_length_of_time_that_was_said() {
+    let now = at(14, 30).checked_add(jiff::Span::new().seconds(10)).expect("a time");
+    for (said, expected) in [("in 30 seconds", "14:31"), ("in one minute", "14:32"), ("in ten minutes", "14:41")] {
+        let utterance = Utterance::new(said, now.clone(), Language::english());
+        let read = read_when(utterance.view(usize::MAX), 0).into_iter().next();
+        assert_eq!(read.map(|(_, when)| when), Some(format!("2026-05-13T{expected}")), "{said}");
+    }
+}
+
+#[test]
 fn appointments_are_resolved() {
     let cases = [
         ("at 5 pm", "2026-05-13T17:00"),

@@ -50,8 +50,8 @@ fn day_alone(view: View<'_>, at: usize, before: &[&str], today: Date) -> Option<
     }?;
     let is_small = |at: &usize| view.language().is_small(view.text(*at));
     let behind = (end..view.end).find(|at| !is_small(at)).unwrap_or(view.end);
-    // "on the first one", "on the thirty-first of June"
-    if view.number(end).is_some() || month(view, behind).is_some() {
+    // "on the first one", "on the thirty-first of June", "le 14/13"
+    if view.number(end).is_some() || month(view, behind).is_some() || view.text(end) == "/" {
         return None;
     }
     let first = today.first_of_month();
@@ -70,6 +70,9 @@ fn days_until(today: Date, weekday: Weekday) -> i64 {
 /// "the third of May", "May 3rd", "3 May 2027".
 fn month_and_day(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
     let words = &view.language().date;
+    if let Some(numeric) = numeric(view, at, today) {
+        return numeric;
+    }
     let after_the = |at: usize| at + usize::from(words.the.contains(&view.text(at)));
     let (end, month, day) = match month(view, at).filter(|_| words.month_first) {
         Some(month) => {
@@ -86,11 +89,37 @@ fn month_and_day(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)
     if let Some((end, year)) = view.integer(year_at, 2000..=2199) {
         return Some((end, Date::new(i16::try_from(year).ok()?, month, day).ok()?));
     }
-    // The 29th of February may be years away.
-    (0..=4)
-        .filter_map(|years| Date::new(today.year() + years, month, day).ok())
-        .find(|date| *date >= today)
-        .map(|date| (end, date))
+    coming(today, month, day).map(|date| (end, date))
+}
+
+/// The next such day from today on. The 29th of February may be years away.
+fn coming(today: Date, month: i8, day: i8) -> Option<Date> {
+    (0..=4).filter_map(|years| Date::new(today.year() + years, month, day).ok()).find(|date| *date >= today)
+}
+
+/// "1.5.", "24.12.2026", "14/07", where the day is first: `None` if there are no such numbers, and otherwise the date, if there is one.
+fn numeric(view: View<'_>, at: usize, today: Date) -> Option<Option<(usize, Date)>> {
+    let (sign, is_word) = view.language().date.numeric?;
+    // One past the next number, which directly follows the sign behind the word before `at`.
+    let next = |at: usize, digits: usize| {
+        let signed = match is_word {
+            true => view.text(at) == sign && view.between(at - 1).is_empty() && view.between(at).is_empty(),
+            false => view.between(at - 1) == sign,
+        };
+        let number_at = at + usize::from(is_word);
+        let text = Some(view.text(number_at)).filter(|text| signed && (1..=digits).contains(&text.len()))?;
+        Some((number_at + 1, text.parse::<i16>().ok()?))
+    };
+    let day = view.text(at).parse::<i8>().ok()?;
+    let (end, month) = next(at + 1, 2)?;
+    let month = i8::try_from(month).ok()?;
+    let Some((end, year)) = next(end, 4) else {
+        // Of "1.5." the last point makes it a date.
+        let is_date = is_word || view.between(end - 1).starts_with(sign);
+        return is_date.then(|| coming(today, month, day).map(|date| (end, date)));
+    };
+    let year = if year < 100 { 2000 + year } else { year };
+    Some(Date::new(year, month, day).ok().map(|date| (end, date)))
 }
 
 fn day(view: View<'_>, at: usize) -> Option<(usize, i8)> {

@@ -7,9 +7,60 @@ const OPERATIONS_MAX: usize = 16;
 
 /// The longest expression that starts at `at`. It has at least one operation: a number alone is not a question.
 pub(super) fn read(view: View<'_>, at: usize) -> Option<(usize, String)> {
+    if let Some(written) = written(view, at) {
+        return Some(written);
+    }
     let converted =
         if view.language().sums.converts { how_many(view, at).or_else(|| conversion(view, at)) } else { None };
-    converted.or_else(|| ordered(view, at)).or_else(|| arithmetic(view, at))
+    let read = converted.or_else(|| ordered(view, at)).or_else(|| arithmetic(view, at));
+    read.filter(|(end, _)| !has_lost_signs(view, at, *end))
+}
+
+/// Signs that are no words, and without which a sum is another one.
+const LOST: [char; 6] = ['(', ')', '[', ']', '√', '!'];
+
+/// Whether such a sign is among these words or directly before them. An exclamation mark may end them.
+fn has_lost_signs(view: View<'_>, at: usize, end: usize) -> bool {
+    let before = at.checked_sub(1).map_or_else(|| view.beginning(), |before| view.between(before));
+    let last = end.saturating_sub(1);
+    before.trim_end().ends_with(['(', '[', '√'])
+        || (at..last).any(|at| view.between(at).contains(LOST))
+        || view.between(last).starts_with([')', ']'])
+}
+
+/// "(3 + 4) * 2": a sum with brackets or roots in digits and signs, which the calculator reads itself.
+fn written(view: View<'_>, at: usize) -> Option<(usize, String)> {
+    let is_sum = |sign: char| sign.is_ascii_digit() || " .,+-−*×/÷^()√%".contains(sign);
+    let source = view.utterance.source;
+    let start = view.word(at)?.start;
+    let signs = source
+        .get(..start)?
+        .chars()
+        .rev()
+        .take_while(|sign| " (√-−".contains(*sign))
+        .map(char::len_utf8)
+        .sum::<usize>();
+    let text = source.get(start - signs..)?;
+    let length = text.find(|sign| !is_sum(sign)).unwrap_or(text.len());
+    let text = text.get(..length)?.trim_end_matches([' ', '.', ',']);
+    let end = (at..view.end).find(|at| view.utterance.words[*at].end > start - signs + text.len()).unwrap_or(view.end);
+    let is_cut = text.len() < length && !source[start - signs + text.len()..].starts_with(char::is_whitespace);
+    let text = text.trim();
+    // A root alone is no operation.
+    let has_operation =
+        text.contains(['+', '*', '×', '/', '÷', '^', '√']) || text.trim_start_matches(['-', '−']).contains(['-', '−']);
+    let is_clear = !(view.language().cut.decimal_comma && text.contains(['.', ',']));
+    (text.contains(['(', '√']) && has_operation && is_clear && !is_cut && is_balanced(text) && end > at)
+        .then(|| (end, text.replace('×', "*").replace('÷', "/").replace('−', "-")))
+}
+
+fn is_balanced(text: &str) -> bool {
+    let depth = text.chars().try_fold(0_u32, |depth, sign| match sign {
+        '(' => depth.checked_add(1),
+        ')' => depth.checked_sub(1),
+        _ => Some(depth),
+    });
+    depth == Some(0)
 }
 
 /// "divide 87 by three", "take ten percent from 90"
@@ -48,57 +99,83 @@ fn conversion(view: View<'_>, at: usize) -> Option<(usize, String)> {
 }
 
 fn arithmetic(view: View<'_>, at: usize) -> Option<(usize, String)> {
-    let (mut end, mut text, mut operations) = term(view, at)?;
-    for _ in 0..OPERATIONS_MAX {
+    let first = term(view, at)?;
+    let (mut end, mut text, mut operations) = (first.end, first.text.clone(), u32::from(first.kind != Kind::Value));
+    for count in 0..OPERATIONS_MAX {
         let Some((after, sign)) = operator(view, end) else {
             break;
         };
-        let Some((next, right, _)) = term(view, after) else {
+        let Some(right) = term(view, after) else {
             break;
         };
-        text = format!("{text} {sign} {right}");
-        end = next;
+        if count == 0 && first.kind == Kind::Difference {
+            text = format!("({text})");
+        }
+        let is_apart = right.kind == Kind::Difference || (right.kind == Kind::Share && sign == "/");
+        let right_text = if is_apart { format!("({})", right.text) } else { right.text };
+        text = format!("{text} {sign} {right_text}");
+        end = right.end;
         operations += 1;
     }
     (operations > 0).then_some((end, text))
+}
+
+/// What an operand of a sum is by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A number.
+    Value,
+    /// A function or a power, which bind tighter than any operator.
+    Function,
+    /// "half of 4", "20 percent of 10": another division would split it.
+    Share,
+    /// "20 percent off 80": any operator would.
+    Difference,
+}
+
+struct Term {
+    /// One past its last word.
+    end: usize,
+    text: String,
+    kind: Kind,
 }
 
 fn operator(view: View<'_>, at: usize) -> Option<(usize, &'static str)> {
     view.valued(at, view.language().sums.operators)
 }
 
-/// One past the last word, the text, and the number of operations.
-fn term(view: View<'_>, at: usize) -> Option<(usize, String, usize)> {
+fn term(view: View<'_>, at: usize) -> Option<Term> {
+    let of_kind = |kind: Kind, (end, text): (usize, String)| Some(Term { end, text, kind });
     let words = &view.language().sums;
     let at = at + usize::from(words.the.contains(&view.text(at)));
     if let Some((at, function)) = view.valued(at, words.functions) {
         let (end, value) = number(view, at)?;
-        return Some((end, format!("{function}({value})"), 1));
+        return of_kind(Kind::Function, (end, format!("{function}({value})")));
     }
     if let Some((at, divisor)) = view.valued(at, words.shares) {
         let (end, value) = number(view, at)?;
-        return Some((end, format!("{value} / {divisor}"), 1));
+        return of_kind(Kind::Share, (end, format!("{value} / {divisor}")));
     }
     let (end, value) = number(view, at)?;
     if let Some(end) = view.any_phrase(end, words.percent) {
         let off = words.off.iter().filter_map(|off| view.phrase(end, off)).max();
         if let Some((end, whole)) = off.and_then(|at| number(view, at)) {
-            return Some((end, format!("{whole} - {value}%"), 1));
+            return of_kind(Kind::Difference, (end, format!("{whole} - {value}%")));
         }
-        return Some(match view.any_phrase(end, words.of).map(|at| number(view, at)) {
-            Some(Some((end, whole))) => (end, format!("{value}% of {whole}"), 1),
-            _ => (end, format!("{value}%"), 0),
-        });
+        return match view.any_phrase(end, words.of).map(|at| number(view, at)) {
+            Some(Some((end, whole))) => of_kind(Kind::Share, (end, format!("{value}% of {whole}"))),
+            _ => of_kind(Kind::Value, (end, format!("{value}%"))),
+        };
     }
     if let Some((end, power)) = view.valued(end, words.powers) {
-        return Some((end, format!("{value}^{power}"), 1));
+        return of_kind(Kind::Function, (end, format!("{value}^{power}")));
     }
     if let Some(at) = view.any_phrase(end, words.power)
         && let Some((end, power)) = number(view, at)
     {
-        return Some((end, format!("{value}^{power}"), 1));
+        return of_kind(Kind::Function, (end, format!("{value}^{power}")));
     }
-    Some((end, value, 0))
+    of_kind(Kind::Value, (end, value))
 }
 
 fn number(view: View<'_>, at: usize) -> Option<(usize, String)> {

@@ -17,6 +17,7 @@
 
 mod apps;
 mod asking;
+mod choice;
 mod clock;
 mod collisions;
 mod courtesy;
@@ -119,8 +120,8 @@ impl Engine {
     }
 
     fn decided(&self, request: &Request) -> Decided {
-        if let Some(said) = reply::to_results(&request.messages) {
-            return Decision::Say(said).into();
+        if let Some(decision) = choice::after_results(&request.messages) {
+            return decision.into();
         }
         let grammar = self.grammar(&request.tools, &request.language);
         let reader = reader(&grammar, request);

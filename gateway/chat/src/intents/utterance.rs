@@ -157,6 +157,19 @@ impl<'a> View<'a> {
         readings
     }
 
+    /// What is written before the first word.
+    pub fn beginning(&self) -> &'a str {
+        let start = self.utterance.words.first().map_or(0, |word| word.start);
+        self.utterance.source.get(..start).unwrap_or("")
+    }
+
+    /// What is written between the word at `at` and the next one, which may be the end of the text.
+    pub fn between(&self, at: usize) -> &'a str {
+        let source = self.utterance.source;
+        let end = self.utterance.words.get(at + 1).map_or(source.len(), |next| next.start);
+        self.utterance.words.get(at).and_then(|word| source.get(word.end..end)).unwrap_or("")
+    }
+
     /// The longest number at `at`.
     pub fn number(&self, at: usize) -> Option<Reading> {
         self.numbers(at).next()
@@ -235,11 +248,12 @@ fn readings(source: &str, words: &[Word], at: usize, language: &Language) -> Vec
     let mut out = Vec::new();
     match words[at].kind {
         Kind::Number(value) => {
-            // A recogniser writes "five five", and sometimes "fifty five", as "5 5".
+            // A recogniser writes "five five", and sometimes "fifty five", as "5 5". Where a sign is between them, it has a meaning.
             let mut joined = digit(&words[at]).map_or(0.0, f64::from);
             let mut end = at + 1;
             while let (Some(_), Some(next)) = (digit(&words[at]), words.get(end)) {
-                let Some(digit) = digit(next).filter(|_| end - at < DIGITS_MAX) else {
+                let is_joined = end - at < DIGITS_MAX && is_space(source, &words[end - 1], next);
+                let Some(digit) = digit(next).filter(|_| is_joined) else {
                     break;
                 };
                 joined = joined * 10.0 + f64::from(digit);
@@ -276,6 +290,11 @@ fn readings(source: &str, words: &[Word], at: usize, language: &Language) -> Vec
         Kind::Ordinal(_) | Kind::Clock(..) => {}
     }
     out
+}
+
+/// Whether nothing but space is between two words.
+fn is_space(source: &str, before: &Word, behind: &Word) -> bool {
+    source.get(before.end..behind.start).is_some_and(|between| between.trim().is_empty())
 }
 
 /// Numbers in words from `at` on, behind a word that is not said so, longest first.

@@ -142,7 +142,8 @@ impl Cutter<'_> {
                 return;
             }
         }
-        if self.source[end..].starts_with(fraction) && !self.digits(end + 1).is_empty() {
+        let is_fraction = self.source[end..].starts_with(fraction) && !self.digits(end + 1).is_empty();
+        if is_fraction || self.is_point(start, end) {
             let fraction = self.digits(end + 1).to_owned();
             end += 1 + fraction.len();
             number = format!("{number}.{fraction}");
@@ -162,6 +163,16 @@ impl Cutter<'_> {
         }
         self.at = end;
         self.push(&number, kind, start, end);
+    }
+
+    /// Whether a point at `end` of the digits from `start` on is one before a fraction also where a comma usually is: "1.5". It is none
+    /// in a date ("1.5.") and between hours and minutes ("9.30").
+    fn is_point(&self, start: usize, end: usize) -> bool {
+        let digits = self.source[end..].strip_prefix('.').map_or(0, |_| self.digits(end + 1).len());
+        let before =
+            self.source[..start].strip_suffix('.').is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()));
+        let behind = self.source.get(end + 1 + digits..).is_some_and(|text| text.starts_with('.'));
+        self.rules.decimal_comma && (digits == 1 || digits > 3) && !before && !behind
     }
 
     /// One past "½" at `from`, and its value; there may be spaces before it.

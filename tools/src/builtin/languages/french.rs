@@ -108,6 +108,8 @@ pub(super) const TABLE: Table = &[
             "(est-ce que j'ai|j'ai|ai-je) [des|un] (rappel|rappels) [prévus|aujourd'hui]",
             "quel est mon prochain rappel",
             "mes rappels",
+            "(quelles alarmes|quels réveils) (ai-je|j'ai|est-ce que j'ai|sont réglées|sont réglés|sont prévues)",
+            "(montre|montre-moi|affiche|donne-moi|dis-moi) [toutes] (mes|les) alarmes",
         ],
     ),
     (
@@ -118,6 +120,7 @@ pub(super) const TABLE: Table = &[
             "(annule|annuler|supprime|supprimer|efface|enlève|oublie) (le|mon|ce) [dernier|prochain] rappel",
             "(annule|annuler|supprime|supprimer|efface|enlève|oublie) (le|mon) rappel (de|du|des|d'|pour|sur) [le|la|les|l'] {text:name}",
             "ne me rappelle [plus|pas] [de|d'|le|la|les|l'] {text:name}",
+            "(annule|annuler|supprime|supprimer|efface|enlève|arrête|coupe|éteins) (l'|mon|le) (alarme|réveil) {text=Alarme}",
         ],
     ),
     (

@@ -133,6 +133,8 @@ pub(super) const TABLE: Table = &[
             "habe ich [noch] [irgendwelche] erinnerungen",
             "(was|wann) ist meine nächste erinnerung",
             "meine erinnerungen",
+            "(welche|was für) wecker (sind gestellt|habe ich gestellt|habe ich|gibt es)",
+            "(zeig|zeige|nenn|nenne) [mir] [alle] meine wecker",
         ],
     ),
     (
@@ -144,6 +146,8 @@ pub(super) const TABLE: Table = &[
             "(brich|sag) (die|meine) [letzte|nächste] erinnerung ab",
             "(lösch|lösche|streich|streiche|entferne|storniere|vergiss|stoppe) (die|meine) erinnerung (an|für|über|zu|zum) [den|die|das] {text:name}",
             "(erinnere|erinner) mich [doch] nicht [mehr] an [den|die|das] {text:name}",
+            "(lösch|lösche|streich|streiche|entferne|storniere|stoppe) (den|meinen) wecker {text=Wecker}",
+            "(stell|stelle|schalt|schalte|mach) (den|meinen) wecker (aus|ab) {text=Wecker}",
         ],
     ),
     (

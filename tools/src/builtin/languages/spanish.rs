@@ -107,6 +107,8 @@ pub(super) const TABLE: Table = &[
             "qué (tengo|debo) que recordar",
             "cuál es mi próximo recordatorio",
             "mis recordatorios",
+            "(qué|cuáles|cuántas) alarmas (tengo|hay|he puesto) [puestas|programadas]",
+            "(muéstrame|muestra|enséñame|dime) [todas] (mis|las) alarmas",
         ],
     ),
     (
@@ -117,6 +119,7 @@ pub(super) const TABLE: Table = &[
             "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi|ese|este) [último|próximo] recordatorio",
             "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi) recordatorio (de|del|para|sobre) [el|la|los|las] {text:name}",
             "no me recuerdes [el|la|los|las] {text:name}",
+            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|apaga|apagar) (la|mi) alarma {text=Alarma}",
         ],
     ),
     (

@@ -25,13 +25,21 @@ async fn timers_are_set_listed_and_cancelled() {
     let wanted = "Which one: the Pasta timer or the ten minute timer?";
     assert_eq!(result.say.as_deref(), Some(wanted));
     assert!(result.content.starts_with("Nothing was cancelled"));
+    let which = result.data.as_ref().and_then(|data| data["ask_which"].as_array()).expect("a choice").clone();
+    let labels: Vec<_> = which.iter().map(|choice| choice["label"].as_str().unwrap_or_default()).collect();
+    assert_eq!(labels, ["the Pasta timer", "the ten minute timer"]);
+    assert_eq!(fixture.say("timer.cancel", json!({"id": 999})).await, "That timer is already over.");
+    let say = fixture.say("timer.extend", json!({"seconds": 60, "id": which[1]["id"]})).await;
+    assert_eq!(say, "Timer: 10 minutes and 50 seconds left.");
+    let say = fixture.say("timer.extend", json!({"seconds": 60, "id": 999})).await;
+    assert_eq!(say, "That timer is over.");
     assert_eq!(fixture.timers(), 2);
     let say = fixture.say("timer.cancel", json!({"name": "egg"})).await;
     assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the ten minute timer.");
     let say = fixture.say("timer.cancel", json!({"name": "pasta"})).await;
     assert_eq!(say, "Pasta timer cancelled.");
-    assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 9 minutes and 50 seconds left.");
-    assert_eq!(fixture.say("timer.cancel", json!({})).await, "Timer cancelled.");
+    assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 10 minutes and 50 seconds left.");
+    assert_eq!(fixture.say("timer.cancel", json!({"id": which[1]["id"]})).await, "Timer cancelled.");
     assert_eq!(fixture.timers(), 0);
 }
 

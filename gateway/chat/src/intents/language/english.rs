@@ -29,6 +29,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     kinds: Kinds {
         articles: &["a", "an", "the"],
+        definite: &["the"],
         small: &[
             "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and", "or", "is", "are",
             "am", "be", "was", "do", "did", "have", "has", "can", "could", "would", "will", "i", "me", "my", "you",
@@ -337,6 +338,7 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &[],
         ordinal_tens: &[("twenty", 20), ("thirty", 30)],
         month_first: true,
+        numeric: None,
     },
     repetition: RepetitionWords {
         alone: &["on weekdays", "on weekends"],

@@ -29,6 +29,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     kinds: Kinds {
         articles: &["le", "la", "les", "l", "un", "une", "des"],
+        definite: &["le", "la", "les", "l"],
         small: &[
             "a", "au", "aux", "de", "d", "du", "en", "dans", "pour", "par", "avec", "sur", "et", "ou", "que", "qu",
             "est", "sont", "suis", "etre", "y", "ai", "as", "avoir", "peux", "peut", "pourrais", "je", "j", "me", "m",
@@ -224,6 +225,7 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &[],
         ordinal_tens: &[],
         month_first: false,
+        numeric: Some(("/", true)),
     },
     repetition: RepetitionWords {
         alone: &["quotidiennement", "hebdomadairement", "mensuellement"],

@@ -29,6 +29,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     kinds: Kinds {
         articles: &["der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines"],
+        definite: &["der", "die", "das", "den", "dem", "des"],
         small: &[
             "zu", "fur", "in", "im", "von", "vom", "auf", "an", "am", "um", "bei", "mit", "aus", "uber", "als", "und",
             "oder", "ist", "sind", "bin", "sein", "war", "hab", "habe", "hat", "haben", "kann", "kannst", "konnte",
@@ -286,6 +287,7 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &['n', 'r'],
         ordinal_tens: &[],
         month_first: false,
+        numeric: Some((".", false)),
     },
     repetition: RepetitionWords {
         alone: &["taglich", "wochentlich", "monatlich", "jahrlich", "stundlich", "werktags"],

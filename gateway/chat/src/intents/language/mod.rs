@@ -53,6 +53,8 @@ pub(super) struct Cut {
 pub(super) struct Kinds {
     /// Articles, which recognisers drop and insert.
     pub articles: &'static [&'static str],
+    /// Those of a thing that is known: "the ten minute timer" is not a new one.
+    pub definite: &'static [&'static str],
     /// Function words, which are no evidence by themselves.
     pub small: &'static [&'static str],
     /// Words that make the opposite of a sentence, a question or a condition: none was misheard, lost or inserted.
@@ -238,6 +240,8 @@ pub(super) struct DateWords {
     pub ordinal_tens: &'static [(&'static str, i8)],
     /// Whether a month may stand before its day.
     pub month_first: bool,
+    /// The sign between day and month in digits, where the day is always first, and whether it is a word of its own.
+    pub numeric: Option<(&'static str, bool)>,
 }
 
 /// Words for what happens again and again.
@@ -339,6 +343,12 @@ impl Language {
 
     pub fn is_article(&self, word: &str) -> bool {
         self.kinds.articles.contains(&word)
+    }
+
+    /// Whether a word says that a thing is known where this article says that it is not.
+    pub fn is_other_article(&self, word: &str, article: &str) -> bool {
+        let is_definite = |word: &str| self.kinds.definite.contains(&word);
+        self.is_article(article) && is_definite(word) && !is_definite(article)
     }
 
     pub fn is_skippable(&self, word: &str) -> bool {

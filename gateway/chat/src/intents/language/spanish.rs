@@ -29,6 +29,7 @@ pub(super) static LANGUAGE: Language = Language {
     },
     kinds: Kinds {
         articles: &["el", "la", "los", "las", "un", "una", "unos", "unas", "lo"],
+        definite: &["el", "la", "los", "las", "lo"],
         small: &[
             "a", "al", "de", "del", "en", "por", "para", "con", "sobre", "y", "o", "que", "es", "son", "esta", "estan",
             "ser", "hay", "he", "ha", "tengo", "tienes", "puedo", "puedes", "podrias", "me", "mi", "mis", "te", "tu",
@@ -223,6 +224,7 @@ pub(super) static LANGUAGE: Language = Language {
         ordinal_endings: &[],
         ordinal_tens: &[],
         month_first: false,
+        numeric: Some(("/", true)),
     },
     repetition: RepetitionWords {
         alone: &[

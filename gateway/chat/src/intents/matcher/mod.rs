@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
             let found = evidence.found + self.weight(word);
             self.step(op + 1, at + 1, Evidence { found, dictated: false, ..evidence });
         } else {
-            if self.view.language().is_skippable(here) {
+            if self.view.language().is_skippable(here) && !self.view.language().is_other_article(here, word) {
                 let skipped = evidence.skipped + 0.05;
                 self.step(op, at + 1, Evidence { skipped, ..evidence });
             }
