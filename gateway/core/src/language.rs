@@ -1,4 +1,4 @@
-//! In which language a device is answered, and when what was heard in an utterance changes that.
+//! In which language a device is answered, and which transcripts say in which language an utterance is.
 
 use crate::vocab::TranscriptKind;
 
@@ -27,11 +27,12 @@ pub fn answered(languages: Languages<'_>) -> &str {
     }
 }
 
-/// Whether a transcript of this kind changes the language in which the device is answered, where languages are detected
-/// (`detects`): to the one that was detected for it, or, where a recogniser does not tell that, back to the device's own. What
-/// is still being spoken does not, nor an utterance without words, nor a text that may not count.
-pub fn turns(detects: bool, kind: TranscriptKind, text: &str) -> bool {
-    detects && matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) && !text.is_empty()
+/// Whether a transcript of this kind says in which language its utterance is, where languages are detected (`detects`): in the one
+/// that was detected for it, or, where a recogniser does not tell that, in the device's own. One without words does not, nor one of a
+/// further pass: it may not count.
+pub fn is_detected(detects: bool, kind: TranscriptKind, text: &str) -> bool {
+    let is_further = matches!(kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass);
+    detects && !is_further && !text.is_empty()
 }
 
 #[cfg(test)]
@@ -52,12 +53,13 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_utterance_with_words_turns_the_language_where_it_is_detected() {
-        let all = TranscriptKind::Final;
-        assert!(turns(true, all, "Buongiorno.") && turns(true, TranscriptKind::Speculative, "Buongiorno."));
-        for other in [TranscriptKind::Partial, TranscriptKind::SecondPass, TranscriptKind::ThirdPass] {
-            assert!(!turns(true, other, "Buongiorno."));
+    fn a_first_text_with_words_says_the_language_where_it_is_detected() {
+        for first in [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final] {
+            assert!(is_detected(true, first, "Buongiorno."));
+            assert!(!is_detected(true, first, "") && !is_detected(false, first, "Buongiorno."));
         }
-        assert!(!turns(true, all, "") && !turns(false, all, "Buongiorno."));
+        for further in [TranscriptKind::SecondPass, TranscriptKind::ThirdPass] {
+            assert!(!is_detected(true, further, "Buongiorno."));
+        }
     }
 }

@@ -25,7 +25,16 @@ const OTHERS_BYTES_MAX: usize = 2 * 2 * 16_000;
 #[allow(missing_docs, reason = "the fields are those of the streams")]
 pub enum Event {
     /// Words in the language of this code, growing until `last`. Times in milliseconds since the gateway started.
-    Transcript { utterance: Arc<str>, text: Arc<str>, language: &'static str, last: bool, start_ms: u64, end_ms: u64 },
+    Transcript {
+        utterance: Arc<str>,
+        text: Arc<str>,
+        language: &'static str,
+        /// With the last text: codes of other languages in which words of the utterance were told before.
+        others: Arc<[&'static str]>,
+        last: bool,
+        start_ms: u64,
+        end_ms: u64,
+    },
     /// The words of an utterance in English, and as they were said in the language of this code, where they are known. Which language
     /// it is was guessed by the sound, unless only one may be spoken.
     Translation {

@@ -1,6 +1,6 @@
 //! The streams that an app gets, and their content.
 
-use std::mem;
+use std::{mem, sync::Arc};
 
 use audio::asr::Language;
 use serde_json::{Map, Value, json};
@@ -125,8 +125,27 @@ impl Subscriptions {
         }
     }
 
-    /// The data to send for an event: name of the stream and its data, for each subscription that fits it best.
+    /// The data to send for an event: name of the stream and its data. A stream that got words in a language in which an utterance
+    /// was not, in the end, gets an empty last text of it, so that its app does not wait.
     pub(crate) fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
+        let mut told = self.fitting(event);
+        if let Event::Transcript { utterance, others, last, start_ms, end_ms, .. } = event {
+            for language in others.iter().copied() {
+                let (utterance, text, others) = (utterance.clone(), "".into(), Arc::new([]));
+                let (last, start_ms, end_ms) = (*last, *start_ms, *end_ms);
+                let empty = Event::Transcript { utterance, text, language, others, last, start_ms, end_ms };
+                for (name, data) in self.fitting(&empty) {
+                    if told.iter().all(|(other, _)| *other != name) {
+                        told.push((name, data));
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    /// The data for each subscription that the event fits best.
+    fn fitting<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
         let Some(best) = self.served.iter().filter_map(|(_, stream)| fit(stream, event)).max() else {
             return Vec::new();
         };
@@ -169,7 +188,7 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
     let value = match (stream, event) {
         (
             Stream::Transcription { language: wanted, .. },
-            Event::Transcript { utterance, text, language, last, start_ms, end_ms },
+            Event::Transcript { utterance, text, language, others: _, last, start_ms, end_ms },
         ) => json!({
             "type": "transcription",
             "text": &**text,
@@ -232,8 +251,6 @@ fn is_of(wanted: &str, code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use audio::asr::Spoken;
 
     use super::*;
@@ -260,6 +277,7 @@ mod tests {
             utterance: "u1".into(),
             text: Arc::from("hello"),
             language: "en",
+            others: Arc::new([]),
             last,
             start_ms: 10,
             end_ms: 910,
@@ -396,8 +414,8 @@ mod tests {
 
     /// Words in the language of this code.
     fn words(language: &'static str) -> Event {
-        let (utterance, text) = ("u1".into(), "...".into());
-        Event::Transcript { utterance, text, language, last: true, start_ms: 0, end_ms: 1 }
+        let (utterance, text, others) = ("u1".into(), "...".into(), Arc::new([]));
+        Event::Transcript { utterance, text, language, others, last: true, start_ms: 0, end_ms: 1 }
     }
 
     fn spoken(tags: &[&str]) -> Vec<Spoken> {
@@ -473,6 +491,30 @@ mod tests {
         }
         assert_eq!(told(&[only_english], &["de"]), (1, String::new()), "it gets nothing, and is told so");
         assert_eq!(told(&[only_english], &["auto"]), (0, String::new()));
+    }
+
+    #[test]
+    fn a_stream_that_got_words_of_another_language_gets_an_empty_last_text() {
+        let told = |wanted: &[&str]| {
+            let mut subscriptions = Subscriptions::default();
+            assert_eq!(subscriptions.replace(names(wanted), &all(), MANY), Changed::default());
+            let (utterance, text, others) = ("u1".into(), "Hello.".into(), Arc::new(["es", "fr"]));
+            let event =
+                Event::Transcript { utterance, text, language: "en", others, last: true, start_ms: 0, end_ms: 1 };
+            let out = subscriptions.of(&event).into_iter().map(|(name, data)| {
+                assert_eq!((&data["isFinal"], &data["utteranceId"]), (&json!(true), &json!("u1")));
+                let of = |field: &str| data[field].as_str().unwrap_or_default().to_owned();
+                format!("{name}: {} {}", of("detectedLanguage"), of("text"))
+            });
+            out.collect::<Vec<_>>()
+        };
+        let [english, spanish, any] = ["transcription:en-GB", "transcription:es-ES", "transcription:auto"];
+        assert_eq!(told(&[spanish, english]), [format!("{english}: en Hello."), format!("{spanish}: es ")]);
+        assert_eq!(told(&[spanish]), [format!("{spanish}: es ")]);
+        assert_eq!(told(&[any, spanish]), [format!("{any}: en Hello."), format!("{spanish}: es ")]);
+        // The SDK's default has got all of them.
+        assert_eq!(told(&["transcription:en-US"]), ["transcription:en-US: en Hello."]);
+        assert!(told(&["transcription:de-DE"]).is_empty());
     }
 
     #[test]

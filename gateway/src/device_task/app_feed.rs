@@ -34,8 +34,6 @@ pub(super) struct AppFeed {
     tapped: bool,
     /// Whether an app gets words, as last reported to the core.
     followed: bool,
-    /// Code of the language that was detected last; `own` where none was.
-    language: &'static str,
     /// Code of the device's own language: used where none is detected.
     own: &'static str,
     /// The last utterances that ended, for translations that come later.
@@ -50,8 +48,15 @@ pub(super) struct AppFeed {
 struct Open {
     start_ms: u64,
     end_ms: u64,
-    /// Whether apps were told words of it.
-    told: bool,
+    /// Codes of the languages in which apps were told words of it, each once.
+    told: Vec<&'static str>,
+}
+
+impl Open {
+    /// One that begins at this time, in milliseconds on the gateway's clock.
+    fn at(now_ms: u64) -> Self {
+        Self { start_ms: now_ms, end_ms: now_ms, told: Vec::new() }
+    }
 }
 
 /// An utterance: its words, if they were made out, the code of their language, its start and end.
@@ -89,7 +94,7 @@ pub(super) fn own_of(spoken: Spoken, tag: &str) -> Language {
 }
 
 impl AppFeed {
-    pub(super) fn new(feed: Arc<Feed>, (device, session): (&str, &str), model: &str, language: &'static str) -> Self {
+    pub(super) fn new(feed: Arc<Feed>, (device, session): (&str, &str), model: &str, own: &'static str) -> Self {
         let (device, session, model) = (device.into(), session.into(), model.into());
         Self {
             feed,
@@ -98,8 +103,7 @@ impl AppFeed {
             model,
             tapped: false,
             followed: false,
-            language,
-            own: language,
+            own,
             ended: BTreeMap::new(),
             open: BTreeMap::new(),
             down_us: None,
@@ -111,11 +115,6 @@ impl AppFeed {
         format!("{}-u{utterance}", self.session).into()
     }
 
-    /// The wearer now speaks the language of this code; `None`: it is not known which.
-    pub(super) fn turn_to(&mut self, language: Option<&'static str>) {
-        self.language = language.unwrap_or(self.own);
-    }
-
     /// From which languages apps want translations; empty: they want none.
     pub(super) fn wants_translations(&self) -> Vec<Spoken> {
         self.feed.wants_translations()
@@ -124,11 +123,6 @@ impl AppFeed {
     /// The language of these glasses.
     pub(super) fn own(&self) -> Language {
         Language::of(self.own).unwrap_or(Language::ENGLISH)
-    }
-
-    /// Whether the wearer speaks another language than English.
-    pub(super) fn is_foreign(&self) -> bool {
-        self.language != Language::ENGLISH.code()
     }
 
     /// Passes on the translation of an utterance, which was spoken in the language of this code.
@@ -181,7 +175,7 @@ impl AppFeed {
                 if self.open.len() >= UTTERANCES_MAX {
                     self.open.pop_first();
                 }
-                self.open.insert(utterance, Open { start_ms: now_ms, end_ms: now_ms, told: false });
+                self.open.insert(utterance, Open::at(now_ms));
                 self.feed.voice(&self.session, true);
             }
             VoiceFact::Resumed { .. } => self.feed.voice(&self.session, true),
@@ -197,30 +191,34 @@ impl AppFeed {
         }
     }
 
-    /// Passes on words of an utterance, whether or not they were meant for the assistant. Where words were passed on
-    /// that turn out to be none, apps get an empty last text, so that they do not wait for it.
-    pub(super) fn words(&mut self, utterance: u32, text: &str, last: bool) {
+    /// Passes on words of an utterance in the language of this code, whether or not they were meant for the assistant. Whoever got
+    /// words that turn out to be none, or to be of another language, gets an empty last text, so as not to wait for it.
+    pub(super) fn words(&mut self, utterance: u32, text: &str, language: &'static str, last: bool) {
         let now_ms = clock::mono_us() / 1_000;
-        let mut unknown = Open { start_ms: now_ms, end_ms: now_ms, told: false };
+        let mut unknown = Open::at(now_ms);
         let open = self.open.get_mut(&utterance).unwrap_or(&mut unknown);
         let start_ms = open.start_ms;
         let end_ms = if last && open.end_ms > start_ms { open.end_ms } else { now_ms };
-        let told = open.told;
-        open.told |= !text.is_empty();
+        let mut others = Vec::new();
         if last {
+            others = std::mem::take(&mut open.told);
             self.open.remove(&utterance);
             if self.ended.len() >= UTTERANCES_MAX {
                 self.ended.pop_first();
             }
             // What is no words in the wearer's language may be some in another.
             let words = (!text.is_empty()).then(|| text.into());
-            self.ended.insert(utterance, Ended { text: words, language: self.language, start_ms, end_ms });
+            self.ended.insert(utterance, Ended { text: words, language, start_ms, end_ms });
+        } else if !text.is_empty() && !open.told.contains(&language) {
+            open.told.push(language);
         }
-        if text.is_empty() && !(last && told) {
-            return;
-        }
+        // An empty text is for those who were told words.
+        let language = if text.is_empty() { others.pop() } else { Some(language) };
+        let Some(language) = language else { return };
+        others.retain(|other| *other != language);
         self.feed.tell(|| Event::Transcript {
-            language: self.language,
+            language,
+            others: others.into(),
             utterance: self.name_of(utterance),
             text: text.into(),
             last,
@@ -297,16 +295,64 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::apps::feed::Wants;
+    use crate::apps::feed::{Listener, Wants};
+
+    fn started(utterance: u32) -> VoiceFact {
+        VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 }
+    }
+
+    /// What apps were told since the last call: voice, and words with their languages.
+    fn told(heard: &mut Listener) -> Vec<String> {
+        let events = std::iter::from_fn(|| heard.next().now_or_never());
+        let told = events.map(|event| match event {
+            Event::Voice(true) => "voice".to_owned(),
+            Event::Voice(false) => "silence".to_owned(),
+            Event::Transcript { utterance, text, language, others, last, .. } => {
+                let end = if last { "." } else { "" };
+                let others = if others.is_empty() { String::new() } else { format!(", not {}", others.join(", ")) };
+                format!("{utterance} {language}{others}: {text}{end}")
+            }
+            other => format!("{other:?}"),
+        });
+        told.collect()
+    }
 
     #[test]
-    fn what_is_not_english_is_foreign() {
-        let mut feed = AppFeed::new(Arc::new(Feed::default()), ("d", "s"), "", Language::ENGLISH.code());
-        assert!(!feed.is_foreign(), "until another language is detected");
-        for (code, expected) in [(Some("de"), true), (Some("en"), false), (Some("it"), true), (None, false)] {
-            feed.turn_to(code);
-            assert_eq!(feed.is_foreign(), expected, "{code:?}");
-        }
+    fn words_are_in_their_own_language_and_those_that_got_others_are_told_so() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, ("d", "s"), "", "es");
+        feed.voice(started(1));
+        feed.words(1, "Son", "es", false);
+        feed.words(1, "Sound", "en", false);
+        feed.words(1, "Sound of", "en", false);
+        feed.words(1, "Sound of rain", "en", true);
+        feed.voice(started(2));
+        feed.words(2, "Dos", "es", false);
+        feed.words(2, "Dos.", "es", true);
+        let expected = [
+            "voice",
+            "s-u1 es: Son",
+            "s-u1 en: Sound",
+            "s-u1 en: Sound of",
+            "s-u1 en, not es: Sound of rain.",
+            "s-u2 es: Dos",
+            "s-u2 es: Dos..",
+        ];
+        assert_eq!(told(&mut heard), expected);
+    }
+
+    #[test]
+    fn no_words_in_the_end_are_told_in_every_language_that_was_told_and_in_no_other() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, ("d", "s"), "", "es");
+        feed.words(1, "Hm", "fr", true);
+        feed.voice(started(2));
+        feed.words(2, "Son", "es", false);
+        feed.words(2, "Sound", "en", false);
+        feed.words(2, "", "fr", true);
+        assert_eq!(told(&mut heard), ["s-u1 fr: Hm.", "voice", "s-u2 es: Son", "s-u2 en: Sound", "s-u2 en, not es: ."]);
     }
 
     #[test]
@@ -342,7 +388,7 @@ mod tests {
         let mut feed = AppFeed::new(events, ("d", "s"), "", "es");
         for (utterance, text) in [(1, "Hola"), (2, "")] {
             feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });
-            feed.words(utterance, text, true);
+            feed.words(utterance, text, "es", true);
         }
         for (utterance, language) in [(2, "es"), (1, "es"), (1, "es"), (3, "es")] {
             feed.translated(utterance, "Hello", language);
@@ -365,8 +411,8 @@ mod tests {
         // What is told of an utterance without any words: nothing.
         for (utterance, texts) in [(1, ["", ""]), (2, ["Thank", ""]), (3, ["Thank", "Thank you."])] {
             feed.voice(VoiceFact::SpeechStarted { utterance, at_us: 0, voiced_us: 0 });
-            feed.words(utterance, texts[0], false);
-            feed.words(utterance, texts[1], true);
+            feed.words(utterance, texts[0], "en", false);
+            feed.words(utterance, texts[1], "en", true);
         }
         let mut told = Vec::new();
         while told.len() < 4 {

@@ -77,12 +77,14 @@ impl Session {
             Output::QuestionOpen(question) => self.stored.question(question),
             Output::RequestTurn { turn, request } => {
                 self.typed.turn_begun(turn);
+                self.requests.language.begun(turn);
                 self.stored.turn(turn.id, request, self.link.incoming.control_received());
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
             Output::RestartTold { elsewhere } => self.restart_told(elsewhere),
             Output::TurnReopened { turn, request } => {
+                self.requests.language.reopened(turn);
                 self.stored.turn(turn.id, request, self.link.incoming.control_received());
             }
             Output::AskModel { turn, rank, messages, pending } => self.ask_model(turn, rank, messages, pending),
@@ -196,7 +198,11 @@ impl Session {
         (last, addressed): (bool, bool),
         text: &str,
     ) -> Result<(), LinkError> {
-        self.app_feed.words(utterance, text, last);
+        let language = self.language_of(utterance).code();
+        self.app_feed.words(utterance, text, language, last);
+        if last {
+            self.requests.language.last_words(utterance, addressed);
+        }
         let wanted = if last { self.app_feed.wants_translations() } else { Vec::new() };
         if !wanted.is_empty() {
             let from = Understood::translated_from(self.app_feed.own(), &wanted);

@@ -74,27 +74,31 @@ impl Session {
         }
     }
 
+    /// The language of an utterance's words: the one that was detected in it, or else the device's own.
+    pub(super) fn language_of(&self, utterance: u32) -> Language {
+        self.requests.language.detected_in(utterance).unwrap_or_else(|| self.app_feed.own())
+    }
+
     /// A decode has ended.
     fn transcribed(&mut self, transcribed: Transcribed) {
         let Transcribed { utterance, revision, kind, report } = transcribed;
         match report.result {
             Ok(result) => {
-                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
+                let is_whole = matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final);
+                if is_whole {
                     self.turns.decoded(report.queue_us, result.decode_us);
                 }
                 let (confidence, last_word) = (result.confidence(), result.last_word_confidence());
                 let breaks_off = result.breaks_off;
                 let text = result.text;
-                let understood = self.services.engines.languages.of(&self.user.name);
-                if understood.turns(kind, &text) {
-                    let code = result.language.map(Language::code);
-                    self.app_feed.turn_to(code);
-                    if self.requests.language.turn_to(code) {
-                        let tag = self.requests.language.now();
+                if self.services.engines.languages.of(&self.user.name).is_detected(kind, &text) {
+                    self.requests.language.detected((utterance, revision), result.language);
+                    // Of what is still being spoken the language may be a wrong guess, and preparing takes time.
+                    if is_whole && let Some(tag) = self.requests.language.take_unprepared(utterance) {
                         self.services.assistant.preparer.prepare(&self.user.name, &self.id, tag);
                     }
                 }
-                let foreign = self.app_feed.is_foreign();
+                let foreign = self.language_of(utterance) != Language::ENGLISH;
                 let transcript =
                     Transcript { utterance, revision, kind, text, confidence, last_word, breaks_off, foreign };
                 self.input(Input::Transcript(transcript));

@@ -127,7 +127,7 @@ impl Requests {
     ) -> Asked {
         self.last = None;
         self.conversation = Some((turn.id, conversation::recent(&messages)));
-        let language = self.language.of(turn);
+        let language = self.language.of(turn).to_owned();
         let (revision, mut request) = self.request((messages, pending, scene), language);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
@@ -255,7 +255,7 @@ impl Requests {
         pending: Option<Pending>,
         scene: Scene,
     ) -> Option<Input> {
-        let language = self.language.now().to_owned();
+        let language = self.language.tag_of(utterance).to_owned();
         let (_, request) = self.request((vec![Message::text(Role::User, text)], pending, scene), language);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
@@ -309,7 +309,7 @@ impl Requests {
             cancel,
             default_timeout: Duration::from_millis(u64::from(TOOL_MS_DEFAULT)),
             conversation: conversation.unwrap_or_default(),
-            language: Some(self.language.of(turn)),
+            language: Some(self.language.of(turn).to_owned()),
             client: ClientClass::Internal,
             caller: None,
             session_lease: Some(self.lease.clone()),

@@ -135,13 +135,7 @@ impl Session {
             Up::ToolResult(result) => self.calls.answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::FirmwareAnswer(_) | Up::FirmwareProgress(_) | Up::FirmwareReport(_) => self.about_firmware(&message),
-            Up::TextInput(text) if self.link.incoming.is_repeated(stamp.time_us) => {
-                self.input(Input::TextRepeated(text.text.to_owned()));
-            }
-            Up::TextInput(text) => {
-                self.typed.begin();
-                self.input(Input::Text(text.text.to_owned()));
-            }
+            Up::TextInput(text) => self.text_typed(text.text, stamp.time_us),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
                 // Whoever switches them on again finds them as they come; those that failed, or restart by themselves, stay muted.
@@ -155,6 +149,16 @@ impl Session {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
         }
+    }
+
+    /// The wearer typed this at this time, on the device's clock.
+    fn text_typed(&mut self, text: &str, at_us: u64) {
+        self.requests.language.typed();
+        if self.link.incoming.is_repeated(at_us) {
+            return self.input(Input::TextRepeated(text.to_owned()));
+        }
+        self.typed.begin();
+        self.input(Input::Text(text.to_owned()));
     }
 
     /// How the device is connected, as tools are told.

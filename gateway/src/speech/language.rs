@@ -78,10 +78,9 @@ impl Understood {
         from
     }
 
-    /// Whether this transcript changes the language in which a device is answered: to the one that was detected, or else back
-    /// to the device's own.
-    pub fn turns(self, kind: TranscriptKind, text: &str) -> bool {
-        language::turns(self.configured == Some(Spoken::Detected), kind, text)
+    /// Whether the language that was detected for this transcript is that of its utterance: where none was, it is the device's own.
+    pub fn is_detected(self, kind: TranscriptKind, text: &str) -> bool {
+        language::is_detected(self.configured == Some(Spoken::Detected), kind, text)
     }
 
     /// The tag of the language in which commands of that device are read and models answer; `hears`: whether it has a
@@ -122,8 +121,8 @@ mod tests {
         assert_eq!((french.spoken("de"), french.answered("de", true)), (is("fr"), "fr".to_owned()));
         let any = Understood { configured: Some(Spoken::Detected), ..french };
         assert_eq!((any.spoken("de"), any.answered("de", true)), (Spoken::Detected, "de".to_owned()));
-        let turns = |understood: Understood| understood.turns(TranscriptKind::Final, "Ciao.");
-        assert_eq!((turns(any), turns(french)), (true, false));
+        let is_detected = |understood: Understood| understood.is_detected(TranscriptKind::Final, "Ciao.");
+        assert_eq!((is_detected(any), is_detected(french)), (true, false));
     }
 
     #[test]
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!((ann.spoken("en"), ann.answered("en", true)), (is("de"), "de".to_owned()));
         assert_eq!(ann.answered("de-CH", true), "de-CH", "the region is kept");
         assert_eq!(ann.answered("en", false), "de", "also of what is typed");
-        assert!(languages.of("bob").turns(TranscriptKind::Final, "Ciao."));
+        assert!(languages.of("bob").is_detected(TranscriptKind::Final, "Ciao."));
         assert_eq!(languages.of("eve").spoken("en"), is("fr"));
     }
 }

@@ -163,6 +163,7 @@ async fn an_app_that_is_installed_anew_while_it_runs_is_admitted_anew() {
         utterance: "u".into(),
         text,
         language: "en",
+        others: [].into(),
         last: true,
         start_ms: 0,
         end_ms: 1,

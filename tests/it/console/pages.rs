@@ -59,7 +59,8 @@ async fn every_page_fits_a_phone_and_a_desk_and_the_judge_finds_no_serious_fault
     camera.look("words-none", "You are reading what wearer says now.").await;
     let feed = filled.world.gateway().services().apps.feeds.of(USER);
     let (utterance, text) = ("u1".into(), "the elephant is grey".into());
-    let said = Event::Transcript { utterance, text, language: "en", last: false, start_ms: 0, end_ms: 900 };
+    let others = [].into();
+    let said = Event::Transcript { utterance, text, language: "en", others, last: false, start_ms: 0, end_ms: 900 };
     // The page may not listen yet.
     while camera.browser.value("document.querySelectorAll('#words-list li').length").await != 1 {
         feed.tell(|| said.clone());
