@@ -40,6 +40,8 @@ pub(super) struct AppFeed {
     ended: BTreeMap<u32, Ended>,
     /// The utterances whose last words have not come.
     open: BTreeMap<u32, Open>,
+    /// The utterance in which a voice is heard at this moment.
+    voiced: Option<u32>,
     /// When the main button went down that has not come up, on the device's clock.
     down_us: Option<u64>,
 }
@@ -106,6 +108,7 @@ impl AppFeed {
             own,
             ended: BTreeMap::new(),
             open: BTreeMap::new(),
+            voiced: None,
             down_us: None,
         }
     }
@@ -176,18 +179,38 @@ impl AppFeed {
                     self.open.pop_first();
                 }
                 self.open.insert(utterance, Open::at(now_ms));
-                self.feed.voice(&self.session, true);
+                self.tell_voice(Some(utterance));
             }
-            VoiceFact::Resumed { .. } => self.feed.voice(&self.session, true),
+            VoiceFact::Resumed { utterance, .. } => self.tell_voice(Some(utterance)),
             VoiceFact::Paused { utterance, .. } => {
                 if let Some(open) = self.open.get_mut(&utterance) {
                     open.end_ms = now_ms;
                 }
-                self.feed.voice(&self.session, false);
+                self.tell_voice(None);
             }
             // Without a pause, where it became too long or its sound has stopped.
-            VoiceFact::Ended { .. } => self.feed.voice(&self.session, false),
+            VoiceFact::Ended { .. } => self.tell_voice(None),
             VoiceFact::Silence { .. } | VoiceFact::Echo { .. } | VoiceFact::WakeHeard { .. } => {}
+        }
+    }
+
+    fn tell_voice(&mut self, voiced: Option<u32>) {
+        self.voiced = voiced;
+        self.feed.voice(&self.session, voiced.is_some());
+    }
+
+    /// The utterance was closed, perhaps in the middle of its voice. The next one may have begun already.
+    pub(super) fn closed(&mut self, utterance: u32) {
+        if self.voiced == Some(utterance) {
+            self.tell_voice(None);
+        }
+    }
+
+    /// The microphone is off, or the session is over: nobody is heard any more, and no words come of what was heard.
+    pub(super) fn silenced(&mut self) {
+        self.tell_voice(None);
+        while let Some(utterance) = self.open.keys().next().copied() {
+            self.words(utterance, "", self.own, true);
         }
     }
 
@@ -286,7 +309,7 @@ impl AppFeed {
 
 impl Drop for AppFeed {
     fn drop(&mut self) {
-        self.feed.voice(&self.session, false);
+        self.silenced();
     }
 }
 
@@ -353,6 +376,44 @@ mod tests {
         feed.words(2, "Sound", "en", false);
         feed.words(2, "", "fr", true);
         assert_eq!(told(&mut heard), ["s-u1 fr: Hm.", "voice", "s-u2 es: Son", "s-u2 en: Sound", "s-u2 en, not es: ."]);
+    }
+
+    #[test]
+    fn a_microphone_that_is_switched_off_ends_voice_and_words() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, ("d", "s"), "", "en");
+        feed.voice(started(1));
+        feed.words(1, "One", "en", false);
+        feed.voice(VoiceFact::Paused { utterance: 1, at_us: 0, silence_us: 0 });
+        // The first one still waits for its last words.
+        feed.closed(1);
+        feed.voice(started(2));
+        feed.words(2, "Two", "en", false);
+        told(&mut heard);
+        feed.silenced();
+        assert_eq!(told(&mut heard), ["silence", "s-u1 en: .", "s-u2 en: ."]);
+        feed.silenced();
+        assert!(told(&mut heard).is_empty(), "each once");
+        feed.voice(started(3));
+        feed.words(3, "Three", "en", false);
+        drop(feed);
+        assert_eq!(told(&mut heard), ["voice", "s-u3 en: Three", "silence", "s-u3 en: ."], "the session is over");
+    }
+
+    #[test]
+    fn an_utterance_that_is_closed_within_its_voice_ends_that() {
+        let events = Arc::new(Feed::default());
+        let mut heard = events.listen(Wants { words: true, ..Wants::default() });
+        let mut feed = AppFeed::new(events, ("d", "s"), "", "en");
+        feed.voice(started(1));
+        feed.words(1, "One", "en", false);
+        feed.closed(1);
+        feed.words(1, "One.", "en", true);
+        assert_eq!(told(&mut heard), ["voice", "s-u1 en: One", "silence", "s-u1 en: One.."]);
+        feed.voice(started(2));
+        feed.closed(1);
+        assert_eq!(told(&mut heard), ["voice"], "another one's goes on");
     }
 
     #[test]

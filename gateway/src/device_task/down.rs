@@ -163,6 +163,7 @@ impl Session {
             ear.close_utterance(utterance, clock::mono_us());
             self.stored.utterance_ended(utterance, ear.heard_until_us());
         }
+        self.app_feed.closed(utterance);
         // A wake phrase of the device whose end was still to come is taken for one of this utterance.
         self.take_facts();
     }
@@ -177,6 +178,9 @@ impl Session {
         self.stored.store();
         if let Some(ear) = &mut self.ear {
             ear.set_muted(muted);
+        }
+        if muted {
+            self.app_feed.silenced();
         }
     }
 
