@@ -458,15 +458,18 @@ impl Wired {
     fn settle(&mut self, now: Timestamp) {
         let shared = self.shared.clone();
         *shared.now.lock().unwrap() = now;
-        let passed_us = now.mono_us.saturating_sub(shared.at_us.replace(now.mono_us));
-        shared.runtime.block_on(async {
-            if passed_us > 0 {
-                advance(Duration::from_micros(passed_us)).await;
-            }
-            for _ in 0..ROUNDS {
-                yield_now().await;
-            }
-        });
+        // Where no task lives, time waits for the next one.
+        if shared.runtime.metrics().num_alive_tasks() > 0 {
+            let passed_us = now.mono_us.saturating_sub(shared.at_us.replace(now.mono_us));
+            shared.runtime.block_on(async {
+                if passed_us > 0 {
+                    advance(Duration::from_micros(passed_us)).await;
+                }
+                for _ in 0..ROUNDS {
+                    yield_now().await;
+                }
+            });
+        }
         for (device, mailbox) in shared.mailboxes.borrow_mut().iter_mut().enumerate() {
             while let Ok(message) = mailbox.try_recv() {
                 if let Some(input) = message.input() {
