@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use async_trait::async_trait;
@@ -15,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     journal::{AskedCall, Intent, Journal, Key, LeftQuestion, Made, Past},
     ledger::{Ledger, Record},
-    ports::PortError,
+    ports::{Clock, PortError},
     programs::Run,
     reply::cut,
 };
 
-use super::{runs::StoredRuns, stores::port};
+use super::runs::{SWEEP_EVERY, StoredRuns, lock};
+use super::stores::port;
 use crate::runtime::spawn;
 use crate::{
     clock,
@@ -29,13 +27,13 @@ use crate::{
 
 /// Intents of one user that are kept: those of a busy day.
 const ROWS_MAX: usize = 1_000;
+/// How many are left when there are as many as that: the rows of a user are not read for each new one.
+const ROWS_LEFT: usize = 900;
 /// How long an intent is kept, in milliseconds: clients do not repeat a call after a day.
 const KEEP_MS: i64 = 24 * 3_600 * 1_000;
 /// Age in milliseconds at which a question is not asked again, and an unknown outcome not told again: the wearer has
 /// turned to something else.
 const ASK_AGAIN_MS_MAX: i64 = 5 * 60 * 1_000;
-/// Number of new intents after which old ones are dropped.
-const PRUNE_EVERY: u32 = 128;
 /// Longest result in bytes kept for a repetition; of a longer one only the beginning of its text.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of that beginning.
@@ -117,13 +115,14 @@ pub struct StoredJournal {
     stop: CancellationToken,
     /// Outcomes that are not on disk yet.
     ended: Arc<Mutex<Ended>>,
-    begun: AtomicU32,
+    /// At least as many intents as each user has on disk, of the users who have begun one.
+    counts: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 impl StoredJournal {
     /// The journal in this store.
     pub fn new(store: Store, stop: CancellationToken) -> Self {
-        Self { store, stop, ended: Arc::default(), begun: AtomicU32::new(0) }
+        Self { store, stop, ended: Arc::default(), counts: Arc::default() }
     }
 
     /// Reports to the log and the ledger, once, calls that were started and never ended: the gateway was stopped in the
@@ -184,15 +183,35 @@ impl StoredJournal {
                 drop(self.store.submit(put(&user, &key, &told), |_| {}));
             }
             // What is not dropped now is dropped later: no reason not to start.
-            if let Err(error) = prune(&self.store, &user) {
+            if let Err(error) = prune(&self.store, &user, clock::wall_ms()) {
                 tracing::warn!(%error, "old intents could not be dropped");
             }
         }
         Ok(left)
     }
 
-    fn ended(&self) -> MutexGuard<'_, Ended> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Counts an intent that was stored, and drops old ones of its user if there may be as many as are kept.
+    fn count(&self, user: &str) {
+        let mut counts = lock(&self.counts);
+        // How many an earlier process has left is not known before they are read.
+        let count = counts.entry(user.to_owned()).or_insert(ROWS_MAX);
+        *count += 1;
+        if *count < ROWS_MAX {
+            return;
+        }
+        // What is stored while the others are read is added to them.
+        *count = 0;
+        drop(counts);
+        let (store, counts, user) = (self.store.clone(), Arc::clone(&self.counts), user.to_owned());
+        spawn("intents", async move {
+            let owner = user.clone();
+            let left = store.read(move |store| prune(store, &owner, clock::wall_ms())).await;
+            let left = left.unwrap_or_else(|error| {
+                tracing::warn!(%error, "old intents could not be dropped; it is tried again with the next one");
+                ROWS_MAX
+            });
+            *lock(&counts).entry(user).or_default() += left;
+        });
     }
 }
 
@@ -254,7 +273,7 @@ fn put(user: &str, key: &[u8], row: &Row) -> Write {
 #[async_trait]
 impl Journal for StoredJournal {
     fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError> {
-        if let Some(result) = self.ended().get(&(intent.user.clone(), intent.key)) {
+        if let Some(result) = lock(&self.ended).get(&(intent.user.clone(), intent.key)) {
             return Ok(Some(Past::Done(Box::new(result.clone()))));
         }
         let row = match self.store.disk().row(Kind::Intents, &intent.user, &intent.key) {
@@ -272,7 +291,7 @@ impl Journal for StoredJournal {
     fn made_by(&self, program: &Intent) -> Result<Vec<Made>, PortError> {
         let mut made = Vec::new();
         // Before the disk is read: an outcome that gets there meanwhile is in one of both.
-        let ended = self.ended().clone();
+        let ended = lock(&self.ended).clone();
         for (key, value) in self.store.disk().rows(Kind::Intents, &program.user, b"", ROWS_MAX * 2).map_err(port)? {
             let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
             if row.program != Some(program.key) || row.asked.is_some() {
@@ -289,14 +308,7 @@ impl Journal for StoredJournal {
 
     async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
         self.store.write(put(&intent.user, &intent.key, &Row::of(intent))).await.map_err(port)?;
-        if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
-            let (store, user) = (self.store.clone(), intent.user.clone());
-            spawn("intents", async move {
-                if let Err(error) = store.read(move |store| prune(store, &user)).await {
-                    tracing::warn!(%error, "old intents could not be dropped");
-                }
-            });
-        }
+        self.count(&intent.user);
         Ok(())
     }
 
@@ -320,17 +332,17 @@ impl Journal for StoredJournal {
         let at = (intent.user.clone(), intent.key);
         let result = short(result);
         let row = Row::ended(intent, result.clone());
-        self.ended().insert(at.clone(), result);
+        lock(&self.ended).insert(at.clone(), result);
         let (ended, of) = (Arc::clone(&self.ended), at.clone());
         let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
             if let Err(error) = written {
                 tracing::error!(%error, "an outcome could not be written down; a repetition will hear of that");
             }
-            ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
+            lock(&ended).remove(&of);
         });
         if let Err(error) = submitted {
             tracing::error!(%error, "an outcome could not be written down; a repetition will hear of that");
-            self.ended().remove(&at);
+            lock(&self.ended).remove(&at);
         }
     }
 }
@@ -345,9 +357,25 @@ fn short(result: &ToolResult) -> ToolResult {
     ToolResult { content, data: None, show: None, follow_ups: Vec::new(), ..kept }
 }
 
-/// Drops intents that are too old, and the oldest beyond the maximum number. One without an outcome is never too old: a
-/// wall clock may jump, and what must not be repeated would be.
-fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
+/// Drops intents that are too old, also of users who call nothing more, every hour until the gateway stops.
+pub(crate) async fn keep_sweeping(store: Store, clock: Arc<dyn Clock>, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(SWEEP_EVERY)).await.is_some() {
+        let now_ms = clock.now().wall_ms;
+        let swept = store.read(move |store| {
+            let users = store.disk().owners(Kind::Intents)?;
+            // Of users who are being erased nothing can be changed, and nothing stays.
+            let mut users = users.iter().filter(|user| !store.is_barred(user));
+            users.try_for_each(|user| prune(store, user, now_ms).map(drop))
+        });
+        if let Err(error) = swept.await {
+            tracing::warn!(%error, "old intents could not be dropped; it is tried again in an hour");
+        }
+    }
+}
+
+/// Drops intents that are too old, and the oldest where there are as many as may be; returns how many are left. One without
+/// an outcome is never too old: a wall clock may jump, and what must not be repeated would be.
+fn prune(store: &Store, user: &str, now_ms: i64) -> Result<usize, store::Error> {
     let rows = store.disk().rows(Kind::Intents, user, b"", ROWS_MAX * 8)?;
     let mut by_age: Vec<(bool, i64, Vec<u8>)> = rows
         .into_iter()
@@ -358,13 +386,15 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
         .collect();
     // Those with an outcome come first.
     by_age.sort();
-    let (too_many, oldest) = (by_age.len().saturating_sub(ROWS_MAX), clock::wall_ms() - KEEP_MS);
+    let (mut left, oldest) = (by_age.len(), now_ms.saturating_sub(KEEP_MS));
+    let too_many = if left < ROWS_MAX { 0 } else { left - ROWS_LEFT };
     for (at, (is_open, wall_ms, key)) in by_age.into_iter().enumerate() {
         if at < too_many || (!is_open && wall_ms < oldest) {
             store.submit(remove(user, key), |_| {})?;
+            left -= 1;
         }
     }
-    Ok(())
+    Ok(left)
 }
 
 #[cfg(test)]

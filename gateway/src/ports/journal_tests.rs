@@ -1,6 +1,8 @@
 //! Tests of the records of calls that change something.
 
-use gateway_core::vocab::ToolCall;
+use std::time::Duration;
+
+use gateway_core::vocab::{Timestamp, ToolCall};
 use tools::programs::CallOutcome;
 
 use super::*;
@@ -215,11 +217,77 @@ async fn old_intents_are_dropped() {
     let open = Intent { key: [4; 16], ..old.clone() };
     journal.begin(&open).await.unwrap();
     journal.begin(&intent(2)).await.unwrap();
-    prune(&store, "ann").unwrap();
+    prune(&store, "ann", clock::wall_ms()).unwrap();
     journal.begin(&intent(3)).await.unwrap();
     assert_eq!(journal.recall(&old), Ok(None));
     assert_eq!(journal.recall(&open), Ok(Some(Past::Unknown)));
     assert_eq!(journal.recall(&intent(2)), Ok(Some(Past::Unknown)));
+}
+
+/// A clock that stands.
+struct Stopped(i64);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp { mono_us: 0, wall_ms: self.0, offset_s: 0 }
+    }
+
+    fn zone(&self) -> jiff::tz::TimeZone {
+        jiff::tz::TimeZone::UTC
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_intents_of_every_user_go_although_nothing_else_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    for user in ["ann", "bob"] {
+        for (number, wall_ms) in [(1, 0), (2, KEEP_MS)] {
+            let intent = Intent { user: user.into(), wall_ms, ..intent(number) };
+            let row = Row::ended(&intent, ToolResult::said("I'll remember that your PIN is 4711."));
+            store.write(put(user, &intent.key, &row)).await.unwrap();
+        }
+    }
+    let stop = CancellationToken::new();
+    let clock = Arc::new(Stopped(KEEP_MS + 1));
+    let sweeping = spawn("intents", keep_sweeping(store.clone(), clock, stop.clone()));
+    tokio::time::sleep(SWEEP_EVERY + Duration::from_secs(1)).await;
+    // The sweep that has begun ends first.
+    stop.cancel();
+    sweeping.await.unwrap();
+    store.settled().await.unwrap();
+    for user in ["ann", "bob"] {
+        assert_eq!(store.disk().keys(Kind::Intents, user, 9).unwrap(), [vec![2; 16]], "{user}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_are_kept_than_may_be_whoever_else_begins_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), 16).unwrap();
+    let nth = |number: usize| {
+        let mut key = Key::default();
+        key[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        Intent { key, wall_ms: clock::wall_ms() - ROWS_MAX as i64 + number as i64, ..intent(0) }
+    };
+    // An earlier process has left as many as there may be.
+    for intent in (0..ROWS_MAX).map(nth) {
+        let row = Row::ended(&intent, ToolResult::said("done"));
+        store.submit(put("ann", &intent.key, &row), |_| {}).unwrap();
+    }
+    store.settled().await.unwrap();
+    let journal = StoredJournal::new(store.clone(), CancellationToken::new());
+    journal.begin(&Intent { user: "bob".into(), ..intent(1) }).await.unwrap();
+    let newest = nth(ROWS_MAX);
+    journal.begin(&newest).await.unwrap();
+    let kept = || store.disk().keys(Kind::Intents, "ann", ROWS_MAX * 2).unwrap();
+    let dropped = async {
+        while kept().len() > ROWS_MAX {
+            store.settled().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), dropped).await.expect("the oldest are dropped");
+    assert!(kept().contains(&newest.key.to_vec()) && !kept().contains(&nth(0).key.to_vec()));
 }
 
 #[test]

@@ -20,8 +20,8 @@ const KEEP_MS: i64 = 7 * 24 * 3_600 * 1_000;
 const RUNS_MAX: usize = 200;
 /// Bytes of one user's runs.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often runs that are too old are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
+/// How often runs, and intents of calls, that are too old are looked for.
+pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 /// Runs that are being repeated by hand at once: more than operators there are.
 const AGAIN_MAX: usize = 64;
 
@@ -226,7 +226,7 @@ fn not_stored(error: &store::Error) {
     tracing::warn!(%error, "the run of a program could not be recorded");
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
