@@ -41,7 +41,7 @@ const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
 pub fn may_be_in(texts: &[String]) -> bool {
     let mut found = Found::default();
     found.arguments(texts);
-    let is_unclear = |text: &String| text.contains("://") && Url::parse(text).is_err();
+    let is_unclear = |text: &String| addresses(text).any(|address| Url::parse(address).is_err());
     !found.0.is_empty() || texts.iter().any(is_unclear)
 }
 
@@ -70,7 +70,8 @@ impl Found {
         self.address(value);
     }
 
-    /// The arguments of a program: `--token KEY`, `--token=KEY`, `TOKEN=KEY`, `Authorization: Bearer KEY`, an address.
+    /// The arguments of a program: `--token KEY`, `--token=KEY`, `TOKEN=KEY`, `Authorization: Bearer KEY`, the last two also
+    /// behind an option, as in `--env=TOKEN=KEY`; and addresses.
     pub(crate) fn arguments(&mut self, arguments: &[String]) {
         let mut option = None;
         for argument in arguments {
@@ -78,28 +79,35 @@ impl Found {
             if let Some(name) = option.take().filter(|_| !is_option) {
                 self.credential(name, argument);
             }
-            match argument.split_once(['=', ':']) {
-                Some((name, value)) if is_name(name) && is_credential(name) => self.credential(name, value),
-                _ if is_option && is_credential(argument) => option = Some(argument.as_str()),
-                _ => self.address(argument),
+            if is_option && is_name(argument) && is_credential(argument) {
+                option = Some(argument.as_str());
             }
+            let mut rest = argument.as_str();
+            while let Some((name, value)) = rest.split_once(['=', ':']).filter(|(name, _)| is_name(name)) {
+                if is_credential(name) {
+                    self.credential(name, value);
+                    break;
+                }
+                rest = value;
+            }
+            self.address(argument);
         }
     }
 
-    /// An address: the password and the parameters that name a credential.
+    /// The addresses in a text: the password and the parameters that name a credential.
     pub(crate) fn address(&mut self, text: &str) {
-        if !text.contains("://") {
-            return;
-        }
-        let Ok(url) = Url::parse(text) else { return };
-        if let Some(password) = url.password() {
-            self.push(password);
-            self.push(&decoded(password));
-        }
-        for pair in url.query().unwrap_or_default().split('&') {
-            if let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_credential(name)) {
-                self.credential(name, value);
-                self.credential(name, &decoded(value));
+        for address in addresses(text) {
+            let url = Url::parse(address).ok();
+            let (password, query) = url.as_ref().map_or_else(|| unparsed(address), |url| (url.password(), url.query()));
+            if let Some(password) = password {
+                self.push(password);
+                self.push(&decoded(password));
+            }
+            for pair in query.unwrap_or_default().split('&') {
+                if let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_credential(name)) {
+                    self.credential(name, value);
+                    self.credential(name, &decoded(value));
+                }
             }
         }
     }
@@ -152,6 +160,26 @@ pub(crate) fn substitute(
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// The addresses in a text, each from its scheme to the end of the text: where it ends is for its parser to say.
+fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("://").filter_map(move |(at, _)| {
+        let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let before = text.get(..at)?.trim_end_matches(is_of_scheme);
+        text.get(before.len()..)
+    })
+}
+
+/// The password and the query of an address that cannot be parsed, such as one with several hosts or a placeholder.
+fn unparsed(address: &str) -> (Option<&str>, Option<&str>) {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '#');
+    let address = address.split(is_end).next().unwrap_or_default();
+    let (hierarchy, query) = address.split_once('?').map_or((address, None), |(before, query)| (before, Some(query)));
+    let authority = hierarchy.split('/').nth(2).unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let password = user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
+    (password, query)
 }
 
 /// Percent-encoded text as it was meant.
@@ -258,6 +286,7 @@ mod tests {
         assert_eq!(arguments(&["postgres://ann:k%2F5@db/x?sslmode=require"]), ["k%2F5", "k/5"]);
         assert_eq!(arguments(&["https://h/mcp?access_token=k-6&lang=en", "/srv/shared", "--port", "80"]), ["k-6"]);
         assert!(arguments(&["--token", "--verbose", "on"]).is_empty(), "the option has no value");
+        assert!(arguments(&["--url=https://h/token/x", "value-1"]).is_empty(), "the option has its value");
         assert_eq!(found(|found| found.entry("Authorization", "Basic YTpi")), ["YTpi"]);
         assert_eq!(found(|found| found.entry("Cookie", "a=k-7; b=k-8")), ["k-7", "k-8"]);
         assert_eq!(found(|found| found.entry("PASSPHRASE", "correct horse battery")), ["correct horse battery"]);
@@ -268,10 +297,37 @@ mod tests {
     }
 
     #[test]
+    fn passwords_are_found_in_addresses_wherever_they_are() {
+        let table: [(&[&str], &[&str]); 12] = [
+            (&["-e", "DATABASE_URL=postgres://u:s3cretpw@h/db"], &["s3cretpw"]),
+            (&["--dsn=postgres://u:k-1@h/db", "plain"], &["k-1"]),
+            (&["--dsn", "postgres://u:k%3A2@h/db"], &["k%3A2", "k:2"]),
+            (&["mongodb://u:k-3@h1:27017,h2:27017/db"], &["k-3"]),
+            (&["--uri=mongodb://u:k%2F4@h1:27017,h2:27017/db?ssl=true&api_key=k-5#x"], &["k%2F4", "k/4", "k-5"]),
+            (&["mongodb://u:k@6:7@h1:1,h2:2"], &["k@6:7"]),
+            (&["http://u:k-7@h:${PORT}/a:b@c"], &["k-7"]),
+            (&["a=http://u:k-8@h/ b=redis://:k-9@h:x/"], &["k-8", "k-9"]),
+            (&["--env=DB_PASSWORD=k-10", "--header=X-Api-Key: k-11"], &["k-10", "k-11"]),
+            (&["--auth=https://u:k-12@h/"], &["https://u:k-12@h/", "k-12"]),
+            (&["mongodb://h1:27017,h2:27017/db", "--dsn=postgres://u@h/db", "://", "x://"], &[]),
+            (&["https://h:8443/@scope/a:b", "mongodb://h1:1,h2:2/u:p@x?mail=a:b@c"], &[]),
+        ];
+        for (list, wanted) in table {
+            let list: Vec<String> = list.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(found(|found| found.arguments(&list)), wanted, "{list:?}");
+            assert!(wanted.is_empty() || may_be_in(&list), "{list:?}");
+        }
+        let uri = "mongodb://u:k-13@h1:27017,h2:27017/db";
+        assert_eq!(found(|found| found.entry("MONGODB_URI", uri)), ["k-13"]);
+    }
+
+    #[test]
     fn texts_with_a_credential_are_told_from_others() {
         let may = |list: &[&str]| may_be_in(&list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert!(may(&["--token", "k-1"]) && may(&["X-Api-Key: k-2"]) && may(&["https://h/mcp?token=k-3"]));
-        assert!(may(&["http://u:k-4@h:${PORT}/"]) && may(&["--db=postgres://u:k-5@h/x"]), "they cannot be parsed");
+        assert!(may(&["http://u:k-4@h:${PORT}/"]) && may(&["--db=postgres://u:k-5@h/x"]));
+        assert!(may(&["--db=mysql://u:k/6@h/x"]), "it cannot be parsed, and what is its password is not known");
+        assert!(!may(&["--db=postgres://h/x"]));
         assert!(!may(&[]) && !may(&["-y", "https://h/mcp?lang=en", "now: or later"]) && !may(&["--token"]));
     }
 }
