@@ -25,7 +25,7 @@ pub enum NotAsked {
     Silent,
 }
 
-/// The outcome of a call exactly as an MCP server returned it.
+/// The outcome of a call exactly as an MCP server returned it, but for the secrets that are redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exact {
     /// A `CallToolResult`.

@@ -15,6 +15,7 @@ use rmcp::{
     service::PeerRequestOptions,
     transport::DynamicTransportError,
 };
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -33,6 +34,7 @@ use crate::{
     ports::ConsentRequest,
     registry::{RunContext, Runner},
     reply::{cut, seconds},
+    secret::Secrets,
     spoken,
 };
 
@@ -81,6 +83,25 @@ impl From<ServiceError> for Failure {
     }
 }
 
+impl Failure {
+    /// The same without secrets, which the server or the library may have quoted.
+    fn redacted(self, secrets: &Secrets) -> Self {
+        let redacted = |mut text: String| {
+            secrets.redact(&mut text);
+            text
+        };
+        match self {
+            Self::Down(why) => Self::Down(redacted(why)),
+            Self::Broken(why) => Self::Broken(redacted(why)),
+            Self::Refused(ErrorData { code, message, mut data }) => {
+                data.iter_mut().for_each(|data| secrets.redact_value(data));
+                Self::Refused(ErrorData { code, message: redacted(message.into_owned()).into(), data })
+            }
+            Self::Late(_) | Self::TooLarge => self,
+        }
+    }
+}
+
 /// Whether a request was refused because the server does not know the session any more.
 fn is_forgotten(error: &DynamicTransportError) -> bool {
     matches!(error.error.downcast_ref::<HttpError>(), Some(HttpError::SessionExpired))
@@ -104,13 +125,20 @@ impl Downstream {
         mut request: impl FnMut(Option<InputResponses>, Option<String>) -> ClientRequest,
     ) -> Result<ServerResult, Failure> {
         let (link, began) = (self.up()?, Instant::now());
-        match rounds(&link, behalf, wait, &mut request).await {
+        let outcome = match rounds(&link, behalf, wait, &mut request).await {
             Err(Failure::Down(why)) if link.forgotten.is_cancelled() => {
                 let next = self.link_after(&link, wait).await.ok_or(Failure::Down(why))?;
                 rounds(&next, behalf, wait.saturating_sub(began.elapsed()), &mut request).await
             }
             outcome => outcome,
-        }
+        };
+        outcome.map_err(|failure| failure.redacted(&self.secrets))
+    }
+
+    /// An answer without the secrets that the server was sent: from here on nobody gets them.
+    fn redacted<T: Serialize + DeserializeOwned>(&self, answer: T) -> Result<T, Failure> {
+        let invalid = || Failure::Broken("its answer makes no sense without the secrets in it".to_owned());
+        self.secrets.redacted(answer).ok_or_else(invalid)
     }
 
     /// Waits for the connection that replaces this one; `None`: there is none in time.
@@ -140,7 +168,7 @@ impl Downstream {
             ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
         });
         match rounds.await? {
-            ServerResult::CallToolResult(result) => Ok(result),
+            ServerResult::CallToolResult(result) => self.redacted(result),
             _ => Err(ServiceError::UnexpectedResponse.into()),
         }
     }
@@ -157,7 +185,7 @@ impl Downstream {
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()))
         });
         match rounds.await? {
-            ServerResult::GetPromptResult(result) => Ok(result),
+            ServerResult::GetPromptResult(result) => self.redacted(result),
             _ => Err(ServiceError::UnexpectedResponse.into()),
         }
     }
@@ -174,7 +202,7 @@ impl Downstream {
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()))
         });
         match rounds.await? {
-            ServerResult::ReadResourceResult(result) => Ok(result),
+            ServerResult::ReadResourceResult(result) => self.redacted(result),
             _ => Err(ServiceError::UnexpectedResponse.into()),
         }
     }
@@ -186,7 +214,8 @@ impl Downstream {
     ) -> Result<CompleteResult, Failure> {
         let link = self.up()?;
         match timeout(wait, link.peer.complete(params)).await {
-            Ok(result) => Ok(result?),
+            Ok(Ok(result)) => self.redacted(result),
+            Ok(Err(error)) => Err(Failure::from(error).redacted(&self.secrets)),
             Err(_elapsed) => Err(Failure::Late(wait)),
         }
     }
@@ -212,10 +241,11 @@ async fn rounds(
                 None
             }
             Some(requests) => {
-                let requests: BTreeMap<String, Value> = requests
+                let mut requests: BTreeMap<String, Value> = requests
                     .into_iter()
                     .map(|(key, request)| (key, serde_json::to_value(&request).unwrap_or_default()))
                     .collect();
+                requests.values_mut().for_each(|request| link.secrets.redact_value(request));
                 let answers = behalf.answer(requests).await;
                 Some(answers.ok_or_else(|| Failure::Broken("it asked for what nobody here can answer".to_owned()))?)
             }
@@ -346,9 +376,7 @@ impl Runner for McpRunner {
 impl Downstream {
     /// Handles a failed call: stores the reason for the operator, and logs what the server wrote during the call.
     fn note_failure(self: &Arc<Self>, tool: &str, error: &ToolError, said: u64) {
-        let (mut tool, mut why) = (tool.to_owned(), cut(&error.message, WHY_BYTES_MAX));
-        self.secrets.redact(&mut tool);
-        self.secrets.redact(&mut why);
+        let (tool, why) = (tool.to_owned(), cut(&error.message, WHY_BYTES_MAX));
         *lock(&self.last_failure) = Some((FailedCall { tool, code: error.code, why }, Instant::now()));
         let server = self.clone();
         self.tracker.spawn(async move {

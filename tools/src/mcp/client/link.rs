@@ -22,7 +22,7 @@ use super::{
     http,
     routes::{Changed, Handler, Routes},
 };
-use crate::{credentials::INHERITED, mcp::config::Reach};
+use crate::{credentials::INHERITED, mcp::config::Reach, secret::Secrets};
 
 /// How long a server may take from its start to its first answer; `npx` may have to download it.
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;
@@ -45,6 +45,8 @@ pub(super) struct Link {
     pub(super) has_resources: bool,
     pub(super) can_subscribe: bool,
     pub(super) tracker: TaskTracker,
+    /// What no question of the server may contain.
+    pub(super) secrets: Secrets,
     /// Cancelled when the server does not know the session any more, so that it refuses all further requests.
     pub(super) forgotten: CancellationToken,
 }
@@ -93,6 +95,7 @@ where
         routes: routes.clone(),
         changed: changed.clone(),
         changes: server.changes.clone(),
+        secrets: server.secrets.clone(),
     };
     let lifecycle = if legacy {
         ClientLifecycleMode::Initialize
@@ -118,6 +121,7 @@ where
         has_resources: capabilities.resources.is_some(),
         can_subscribe: capabilities.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)),
         tracker: server.tracker.clone(),
+        secrets: server.secrets.clone(),
         forgotten,
         peer,
     };
@@ -146,11 +150,7 @@ async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
         line.clear();
         match (&mut reader).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => {
-                let line = String::from_utf8_lossy(&line);
-                tracing::debug!(server = server.config.name, "{}", line.trim_end());
-                server.words.push(&line, &server.secrets);
-            }
+            Ok(_) => server.wrote(&String::from_utf8_lossy(&line)),
         }
     }
 }

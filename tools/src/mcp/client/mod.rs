@@ -194,6 +194,14 @@ impl Downstream {
         }
     }
 
+    /// Keeps a line that the server wrote, for its operator.
+    fn wrote(&self, line: &str) {
+        let mut line = line.to_owned();
+        self.secrets.redact(&mut line);
+        tracing::debug!(server = self.config.name, "{}", line.trim_end());
+        self.words.push(&line);
+    }
+
     /// Logs what the server wrote about a failure of its own: its last lines after the first `count`.
     fn tell_words(&self, count: u64) {
         for line in self.words.tell(count) {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
 
 use super::{Downstream, OnBehalf, ServerChange};
-use crate::mutex::lock;
+use crate::{mutex::lock, secret::Secrets};
 
 /// A call that waits for its answer.
 struct Active {
@@ -78,11 +78,14 @@ pub(super) struct Handler {
     pub(super) routes: Arc<Routes>,
     pub(super) changed: Arc<Changed>,
     pub(super) changes: broadcast::Sender<ServerChange>,
+    /// What nothing that the server says of its own accord may contain.
+    pub(super) secrets: Secrets,
 }
 
 impl Handler {
-    async fn ask(&self, method: &str, params: Value, context: &RequestContext<RoleClient>) -> Option<Value> {
+    async fn ask(&self, method: &str, mut params: Value, context: &RequestContext<RoleClient>) -> Option<Value> {
         let behalf = self.routes.by_origin(context.extensions.get()).await?;
+        self.secrets.redact_value(&mut params);
         let mut request = json!({ "method": method });
         if !params.is_null() {
             request["params"] = params;
@@ -136,7 +139,9 @@ impl ClientHandler for Handler {
         if let Some(behalf) = self.routes.by_token(&params.progress_token).await
             && let Some(caller) = &behalf.caller
         {
-            caller.progress(params.progress, params.total, params.message);
+            let mut message = params.message;
+            message.iter_mut().for_each(|message| self.secrets.redact(message));
+            caller.progress(params.progress, params.total, message);
         }
     }
 
@@ -149,12 +154,11 @@ impl ClientHandler for Handler {
             && let Some(caller) = &behalf.caller
             && caller.log_level().is_some()
         {
-            caller.log(json!({ "level": params.level, "logger": params.logger, "data": params.data }));
-        } else {
-            let Some(server) = self.server.upgrade() else { return };
-            tracing::debug!(server = server.config.name, message = %params.data, "log of an MCP server");
-            let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
-            server.words.push(&text, &server.secrets);
+            let mut message = json!({ "level": params.level, "logger": params.logger, "data": params.data });
+            self.secrets.redact_value(&mut message);
+            caller.log(message);
+        } else if let Some(server) = self.server.upgrade() {
+            server.wrote(&params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned));
         }
     }
 

@@ -139,11 +139,12 @@ async fn listen(server: &Downstream, link: &Link, uri: &str, watchers: &Sender<b
 
 /// The result of a request; `None`: it failed, or the server did not answer in time.
 async fn in_time<T>(server: &Downstream, request: impl Future<Output = Result<T, ServiceError>>) -> Option<T> {
-    let why = match timeout(Duration::from_millis(REQUEST_MS_MAX), request).await {
+    let mut why = match timeout(Duration::from_millis(REQUEST_MS_MAX), request).await {
         Ok(Ok(result)) => return Some(result),
         Ok(Err(error)) => error.to_string(),
         Err(elapsed) => elapsed.to_string(),
     };
+    server.secrets.redact(&mut why);
     tracing::debug!(server = server.config.name, why, "a subscription to a resource, or its end, failed");
     None
 }

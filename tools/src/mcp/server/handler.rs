@@ -222,8 +222,7 @@ impl ServerHandler for Session {
                 Source::Mcp(server) => Some(server.as_str()),
                 _ => None,
             };
-            let exact = channel.exact().map(|exact| results::without_secrets(exact, endpoint.hub.executor.secrets()));
-            results::tool(result, exact, server, endpoint.hub.pool.prefixes()).map(Outcome::Tool)
+            results::tool(result, channel.exact(), server, endpoint.hub.pool.prefixes()).map(Outcome::Tool)
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Tool(result)) => Ok(CallToolResponse::Complete(result)),
@@ -255,14 +254,12 @@ impl ServerHandler for Session {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let what = arguments_hash(&format!("prompt {}", request.name), &arguments);
         let prefixes = prefixes.clone();
-        let secrets = self.endpoint.hub.executor.secrets().clone();
         let work = |channel: Arc<CallChannel>, _cancel| async move {
             let behalf = Self::on_behalf(channel);
             let got = server.get_prompt(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = got.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
-            secrets.redact_value(&mut json);
             for message in json.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(block) = message.get_mut("content") {
                     results::rename(block, name, &prefixes);
@@ -308,14 +305,12 @@ impl ServerHandler for Session {
         let params = ReadResourceRequestParams::new(uri);
         let what = arguments_hash(&format!("resource {}", request.uri), &Value::Null);
         let prefixes = prefixes.clone();
-        let secrets = self.endpoint.hub.executor.secrets().clone();
         let work = |channel: Arc<CallChannel>, _cancel| async move {
             let behalf = Self::on_behalf(channel);
             let read = server.read_resource(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = read.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
-            secrets.redact_value(&mut json);
             for part in json.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(uri) = part.get_mut("uri")
                     && let Some(inner) = uri.as_str()

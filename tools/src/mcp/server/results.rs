@@ -11,7 +11,6 @@ use crate::{
     caller::Exact,
     mcp::{client::Failure, uris::Prefixes},
     reply::seconds,
-    secret::Secrets,
 };
 
 /// The outcome of a request.
@@ -21,7 +20,8 @@ pub(super) enum Outcome {
     Resource(ReadResourceResult),
 }
 
-/// The outcome of a tool call. `exact` is the unmodified answer of a downstream server; `server` is its name.
+/// The outcome of a tool call. `exact` is the answer of a downstream server, from which secrets have been redacted;
+/// `server` is its name.
 pub(super) fn tool(
     result: ToolResult,
     exact: Option<Exact>,
@@ -49,21 +49,6 @@ pub(super) fn tool(
         return Err(ErrorData::invalid_params(error.message.clone(), None));
     }
     Ok(own(result))
-}
-
-/// The answer of a downstream server, without the secrets that it was sent.
-pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
-    match exact {
-        Exact::Result(mut value) => {
-            secrets.redact_value(&mut value);
-            Exact::Result(value)
-        }
-        Exact::Error { code, mut message, mut data } => {
-            secrets.redact(&mut message);
-            data.iter_mut().for_each(|data| secrets.redact_value(data));
-            Exact::Error { code, message, data }
-        }
-    }
 }
 
 /// A result of the gateway's own: of a built-in tool, a device, an app, or a failure before the call.
