@@ -15,7 +15,7 @@ use gateway_core::vocab::AppStopReason;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tools::{executor::Executor, memory::Memory};
+use tools::{executor::Executor, mcp::client::Pool, memory::Memory};
 
 use crate::{
     apps::host::Host,
@@ -258,6 +258,8 @@ pub struct UserCaches {
     pub context: Arc<ContextBuilder>,
     /// What the process before this one has left of sessions.
     pub(crate) sessions: Arc<StoredSessions>,
+    /// What MCP servers have said of calls.
+    pub mcp: Arc<Pool>,
 }
 
 impl Eraser {
@@ -375,6 +377,7 @@ impl Eraser {
         self.caches.routines.erase(user);
         self.caches.context.erase(user);
         self.caches.sessions.erase(user);
+        self.caches.mcp.forget();
         self.turns.erase(user);
         // What cannot be dropped might still write: nothing is, as long as the user is barred.
         ended.context("a call of the user does not end")?;

@@ -197,7 +197,7 @@ impl Mcp {
     }
 
     /// Connections to the downstream servers, with the state of each.
-    pub fn pool(&self) -> &Pool {
+    pub fn pool(&self) -> &Arc<Pool> {
         self.hub.pool()
     }
 

@@ -154,7 +154,7 @@ async fn assemble(config: Config, data: Data, loaded: Loaded, arguments: Option<
     let admin = Arc::new(Admin {
         reload: Box::new(move || reloads.reload()),
         backups: Backups::new(config.data_dir.clone(), config.models_dir.clone(), services.store.clone()),
-        eraser: eraser(&services, &logs, &of_tools),
+        eraser: eraser(&services, &logs, &of_tools, &mcp),
         services,
         logs,
         installed: of_users.installed,
@@ -264,7 +264,7 @@ fn services(
 }
 
 /// Erases users while the gateway runs.
-fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eraser> {
+fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices, mcp: &Mcp) -> Arc<Eraser> {
     Eraser::new(
         services.settings.data_dir.clone(),
         (services.store.clone(), logs.clone()),
@@ -278,6 +278,7 @@ fn eraser(services: &Services, logs: &Logs, of_tools: &ToolServices) -> Arc<Eras
             routines: of_tools.routines.clone(),
             context: services.assistant.context.clone(),
             sessions: services.resumption.stored.clone(),
+            mcp: mcp.pool().clone(),
         },
     )
 }

@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, path::Path, sync::Arc};
 
 use gateway::{
-    control::{Answer, McpServer, Request, socket_path},
+    control::{Answer, McpServer, Request, memory::MemoryRequest, socket_path},
     identity::operators::Role,
 };
 use gateway_core::vocab::{ClientClass, ErrorCode, ToolSpec};
@@ -122,6 +122,23 @@ async fn what_a_server_says_of_a_failure_is_the_operators() {
     let own = call(&world, "system.servers", None).await.data.expect("data");
     let told = |field: &str| own["servers"][1][field].to_string();
     assert!(told("last_failure").contains("no pantry") && told("last_words").contains("no pantry"), "{own}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_drops_what_servers_have_said_of_calls() {
+    let world = World::with(&settings("")).await;
+    up(&world, "faulty").await;
+    assert!(call(&world, "faulty.complain", None).await.is_error());
+    said(&world.data(), "faulty", "ValueError: no pantry").await;
+    // Nobody knows that these are not the words of another user.
+    let request = MemoryRequest::EraseUser { user: "somebody".into(), devices: false };
+    world.ask(Request::Memory { request }).await.expect("erased");
+    let listed = servers(&world).await;
+    assert!(listed[1].last_failure.is_none() && listed[1].last_words.is_empty(), "{listed:?}");
+    let logs = world.ask(Request::McpServerLogs { name: "faulty".into() }).await.expect("its lines");
+    let Answer::Lines { lines } = logs else { panic!("no lines") };
+    assert!(!lines.iter().any(|(_, line)| line.contains("pantry")), "{lines:?}");
     world.stop().await;
 }
 

@@ -252,6 +252,15 @@ impl Pool {
         self.servers.get(name).map(|server| server.words.all())
     }
 
+    /// Drops what servers have written, and the reasons of failed calls. Any of it may repeat what a user said, and whose
+    /// words they are is not known.
+    pub fn forget(&self) {
+        for server in self.servers.values() {
+            server.words.clear();
+            *lock(&server.last_failure) = None;
+        }
+    }
+
     /// Restarts a server, and returns its status once that has succeeded or failed; `None`: there is no such server.
     pub async fn restart(&self, name: &str) -> Option<Status> {
         let server = self.servers.get(name)?;

@@ -88,6 +88,11 @@ impl Words {
         self.kept().lines.iter().map(|line| (now - line.at, line.text.clone())).collect()
     }
 
+    /// Drops all stored lines.
+    pub(super) fn clear(&self) {
+        self.kept().lines.clear();
+    }
+
     fn kept(&self) -> MutexGuard<'_, Lines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,6 +130,18 @@ mod tests {
         assert_eq!(words.tell(second), ["line 2"]);
         assert_eq!(words.tell(first), ["line 0", "line 1"]);
         assert_eq!(words.tell(0), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn lines_that_were_dropped_are_not_told_and_later_ones_are() {
+        let words = Words::default();
+        let before = words.count();
+        say(&words, 0..3);
+        words.clear();
+        assert!(words.all().is_empty() && words.tell(before).is_empty());
+        let after = words.count();
+        say(&words, 3..5);
+        assert_eq!(words.tell(after), ["line 3", "line 4"]);
     }
 
     #[tokio::test(start_paused = true)]
