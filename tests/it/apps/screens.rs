@@ -65,6 +65,7 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
         utterance: "u".into(),
         text: text.into(),
         language: "en",
+        others: [].into(),
         last,
         start_ms: 0,
         end_ms: 1,
@@ -131,8 +132,9 @@ async fn who_follows_sees_cause_before_effect() {
     let told = told.await.unwrap();
     // A transcript, a drawing, and a stop that follows from it: all before the last drawing is looked for.
     let feed = stage.world.gateway().services().apps.feeds.of(USER);
-    let text = "stop the app".into();
-    feed.tell(|| Heard::Transcript { utterance: "u".into(), text, language: "en", last: true, start_ms: 0, end_ms: 1 });
+    let (text, others) = ("stop the app".into(), [].into());
+    let (utterance, language) = ("u".into(), "en");
+    feed.tell(|| Heard::Transcript { utterance, text, language, others, last: true, start_ms: 0, end_ms: 1 });
     socket.stream("transcription:en-US").await;
     let layout = json!({"layoutType": "text_wall", "text": "You said: stop the app"});
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
