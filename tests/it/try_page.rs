@@ -7,6 +7,7 @@ mod endpoints;
 mod evidence;
 mod relay;
 mod resume;
+mod scripts;
 
 use std::path::Path;
 

@@ -74,6 +74,11 @@ impl Browser {
         browser
     }
 
+    /// Runs a script in each page that is opened from now on, before the page's own.
+    pub async fn before_pages(&mut self, script: &str) {
+        self.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
+    }
+
     /// Opens an address and waits until it is loaded completely.
     pub async fn open(&mut self, url: &str) {
         let before = self.loads;

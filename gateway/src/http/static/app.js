@@ -7,7 +7,7 @@ import { layOut } from "./display.js";
 import { forgetIdentity } from "./identity.js";
 import { Journal } from "./journal.js";
 import { Loss } from "./loss.js";
-import { openMicrophone } from "./microphone.js";
+import { Microphone } from "./microphone.js";
 import { Question } from "./question.js";
 import { Session } from "./resume.js";
 import { Screen } from "./screen.js";
@@ -30,7 +30,6 @@ const PITCH_UP_CDEG = 2500;
 const WAITING_MAX = 4;
 
 const element = (id) => document.getElementById(id);
-let microphone = null;
 let speaker = null;
 let wantsMicrophone = true;
 let muted = false;
@@ -59,8 +58,9 @@ const sound = new SoundChoice(soundChosen);
 const tools = new Tools(applyLevel);
 const talk = new TalkButton(element("talk"), { down: talkDown, up: talkUp });
 const session = new Session();
+const microphone = new Microphone(MICROPHONE_HZ, { heard, ended: microphoneEnded });
 const speeches = new Speeches(session, conversation);
-const loss = new Loss(session, status, chime, () => microphone !== null && !isMuted());
+const loss = new Loss(session, status, chime, () => microphone.isOpen && !isMuted());
 const connection = new Connection(session, {
   trying: (isFirst, isDoubtful) => loss.trying(isFirst, isDoubtful),
   opened,
@@ -76,15 +76,23 @@ const connection = new Connection(session, {
 async function start(withMicrophone = wantsMicrophone) {
   wantsMicrophone = withMicrophone;
   problem("");
-  await connection.start(prepare, () => microphone !== null);
+  await connection.start(prepare, () => microphone.isOpen);
 }
 
 /** What needs the click that brought us here. */
 async function prepare() {
-  speaker ??= await openSpeaker(SPEAKER_HZ, played);
-  speaker.setVolume(tools.level("audio.volume"));
-  await speaker.choose(sound.loudspeaker).catch(() => {});
-  if (wantsMicrophone) {
+  if (!speaker) {
+    const fresh = await openSpeaker(SPEAKER_HZ, played);
+    // Meanwhile the wearer may have left, or pressed once more.
+    if (speaker || !connection.wanted) {
+      await fresh.close();
+    } else {
+      speaker = fresh;
+    }
+  }
+  speaker?.setVolume(tools.level("audio.volume"));
+  await speaker?.choose(sound.loudspeaker).catch(() => {});
+  if (wantsMicrophone && connection.wanted) {
     await listen();
   }
 }
@@ -125,28 +133,25 @@ function begin() {
   }
 }
 
-/** Opens the microphone; without one the page is for typing. */
+/** Opens the chosen microphone; without one the page is for typing. */
 async function listen() {
   try {
-    const fresh = microphone ?? (await openMicrophone(sound.microphone, MICROPHONE_HZ, heard));
-    if (!connection.wanted) {
-      await fresh.close();
-      return;
+    await microphone.use(sound.microphone);
+    if (microphone.isOpen) {
+      journal.note("microphone", "on");
+      await sound.refresh();
     }
-    microphone = fresh;
-    microphone.onended(() => {
-      session.endSound("failed");
-      microphone = null;
-      level(0);
-      problem("The microphone is gone. Typed requests still work.", "microphone");
-      listening(state);
-    });
-    journal.note("microphone", "on");
-    await sound.refresh();
   } catch (error) {
-    microphone = null;
     problem(`No microphone: ${error.message}. Typed requests work all the same.`, "microphone");
   }
+}
+
+/** The system took the microphone away. */
+function microphoneEnded() {
+  session.endSound("failed");
+  level(0);
+  problem("The microphone is gone. Typed requests still work.", "microphone");
+  listening(state);
 }
 
 /** The link is lost, and the session waits for another one. */
@@ -192,10 +197,9 @@ async function shutDown() {
   leave();
   status("idle", "Not connected");
   level(0);
-  const used = [microphone, speaker];
-  microphone = null;
+  const used = speaker;
   speaker = null;
-  await Promise.all(used.map((part) => part?.close()));
+  await Promise.all([microphone.close(), used?.close()]);
 }
 
 // ---- frames ----
@@ -336,10 +340,10 @@ function say(text) {
 
 /** The talk button goes down; whether it is held from now on. */
 function talkDown() {
-  if (!connection.wanted || (session.isOpen && !microphone)) {
+  if (!connection.wanted || (session.isOpen && !microphone.isOpen)) {
     takeMicrophone();
   }
-  if (!session.isOpen || !microphone) {
+  if (!session.isOpen || !microphone.isOpen) {
     return false;
   }
   heldMs = performance.now();
@@ -398,9 +402,7 @@ function answered(approval, choice, title) {
 async function soundChosen(which) {
   if (which === "loudspeaker") {
     await speaker?.choose(sound.loudspeaker).catch((error) => problem(`That loudspeaker cannot be used: ${error.message}.`));
-  } else if (microphone) {
-    await microphone.close();
-    microphone = null;
+  } else if (microphone.isWanted) {
     await listen();
     listening(state);
   }
@@ -426,7 +428,7 @@ function listening(now, held = talk.held) {
   state = now;
   unmuting &&= state === "muted";
   page.dataset.listening = state;
-  const [connecting, hasMicrophone] = [connection.wanted && !session.isOpen, microphone !== null];
+  const [connecting, hasMicrophone] = [connection.wanted && !session.isOpen, microphone.isOpen];
   showState({ state, held, muted: isMuted(), asked: question.stands, about, connecting, isLost: loss.isTold, hasMicrophone });
 }
 

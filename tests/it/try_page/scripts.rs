@@ -1,0 +1,42 @@
+//! The page with a gateway that a script plays: it refuses, is late and is gone as a test wishes.
+//!
+//! The scripts run in the page. Each answers what it has seen.
+
+use serde_json::json;
+
+use super::{Fixture, MICROPHONE_HZ, browser::Browser, fixture};
+
+/// Opens the page; its connections lead to the script.
+async fn open(fixture: &Fixture, browser: &mut Browser) {
+    browser.before_pages(include_str!("scripts/gateway.js")).await;
+    browser.look(1100, 860, "light").await;
+    browser.open(&format!("http://127.0.0.1:{}/try", fixture.port)).await;
+    browser.until("document.querySelector('#wake').textContent !== ''").await;
+}
+
+async fn finish(fixture: Fixture, browser: Browser) {
+    assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
+    browser.close().await;
+    fixture.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_microphone_is_open_and_it_is_the_chosen_one() {
+    let sound = tempfile::tempdir().unwrap();
+    let wav = sound.path().join("silence.wav");
+    audio::wav::write(&wav, &vec![0; MICROPHONE_HZ as usize], MICROPHONE_HZ).unwrap();
+    let fixture = fixture("").await;
+    let mut browser = Browser::start(Some(&wav)).await;
+    open(&fixture, &mut browser).await;
+    assert_eq!(
+        browser.value(include_str!("scripts/microphone.js")).await,
+        json!({
+            "sources": ["", "other", "other"],
+            "before": {"tracks": ["ended", "live"], "open": 1},
+            "problem": "The microphone is gone. Typed requests still work.",
+            "again": 1,
+            "after": ["ended", "ended", "ended"],
+        })
+    );
+    finish(fixture, browser).await;
+}
