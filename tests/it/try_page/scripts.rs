@@ -38,5 +38,8 @@ async fn one_microphone_is_open_and_it_is_the_chosen_one() {
             "after": ["ended", "ended", "ended"],
         })
     );
+    // The clock of sound stands still for 3 s: half a second later the capture times are right again.
+    let clock = browser.value(include_str!("scripts/clock.js")).await;
+    assert_eq!(clock, json!({"even": 0, "heldUp": 1, "afterwards": 0, "wrong": 25, "last": 0}));
     finish(fixture, browser).await;
 }

@@ -1,13 +1,13 @@
 // The browser's microphone as packets with capture times, and where the last word ended.
 
+import { CaptureClock } from "./clock.js";
+
 const PACKET_MS = 20;
 /** A packet is voice when it is so much above the quietest of late, in dB. */
 const VOICE_ABOVE_DB = 12;
 const VOICE_DB_MIN = -55;
 /** The quietest level of late rises so fast, in dB per packet: 3 dB in a second. */
 const FLOOR_RISE_DB = 0.06;
-/** Clocks of sound and browser drift apart by less than this, in milliseconds per packet. */
-const DRIFT_MS = 0.004;
 
 /**
  * The page's one microphone. `heard({ bytes, capturedMs, levelDb, voice })` gets each packet; `ended()` is told that the
@@ -116,7 +116,7 @@ class Capture {
   #stream;
   #context;
   #node;
-  #offsetMs = Infinity;
+  #clock = new CaptureClock(PACKET_MS);
   #floorDb = -30;
 
   constructor(stream, context, rateHz, onpacket) {
@@ -150,20 +150,10 @@ class Capture {
     this.#floorDb = Math.min(levelDb, this.#floorDb + FLOOR_RISE_DB);
     return {
       bytes: new Uint8Array(pcm),
-      capturedMs: this.#capturedMs(atS * 1000),
+      capturedMs: this.#clock.capturedMs(atS * 1000, performance.now()),
       levelDb,
       voice: levelDb > Math.max(VOICE_DB_MIN, this.#floorDb + VOICE_ABOVE_DB),
     };
-  }
-
-  /**
-   * The sound's own clock is even, the arrival of packets is not: the shortest journey so far tells
-   * how the two clocks stand to each other.
-   */
-  #capturedMs(soundMs) {
-    const offsetMs = performance.now() - (soundMs + PACKET_MS);
-    this.#offsetMs = Math.min(offsetMs, this.#offsetMs + DRIFT_MS);
-    return soundMs + this.#offsetMs;
   }
 }
 
