@@ -2,7 +2,7 @@
 //!
 //! The scripts run in the page. Each answers what it has seen.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Fixture, MICROPHONE_HZ, browser::Browser, fixture};
 
@@ -41,5 +41,20 @@ async fn one_microphone_is_open_and_it_is_the_chosen_one() {
     // The clock of sound stands still for 3 s: half a second later the capture times are right again.
     let clock = browser.value(include_str!("scripts/clock.js")).await;
     assert_eq!(clock, json!({"even": 0, "heldUp": 1, "afterwards": 0, "wrong": 25, "last": 0}));
+    finish(fixture, browser).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_gateway_refuses_or_is_not_sent_is_told() {
+    let fixture = fixture("").await;
+    let mut browser = Browser::start(None).await;
+    open(&fixture, &mut browser).await;
+    // Refused for a while, the session goes on, no sooner than the gateway wishes; refused as unknown, it is over.
+    let refused = browser.value(include_str!("scripts/refused.js")).await;
+    let [later, over] = [&refused["later"], &refused["over"]];
+    assert!(later["waitedMs"].as_f64().unwrap() >= 1_490.0, "{refused}");
+    assert_eq!((&later["token"], &later["goesOn"]), (&json!("dG9rZW4="), &json!(true)));
+    assert_eq!((&over["token"], &over["goesOn"]), (&Value::Null, &json!(false)));
+    assert_eq!(refused["typed"], json!(["set a timer"]));
     finish(fixture, browser).await;
 }

@@ -66,6 +66,7 @@ const connection = new Connection(session, {
   opened,
   frame: handle,
   lost,
+  refused: (code, message) => journal.note("session", `refused (${code} ${message})`),
   closed,
   failed,
   pairing: (code) => problem(code && `To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`),

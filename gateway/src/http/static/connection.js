@@ -5,6 +5,8 @@ import { connect, Refused, Unreached, WrongGateway } from "./session.js";
 
 /** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
 const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
+/** Longest time that a timer of the browser takes. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 /** Attempts that a restart of the gateway takes. */
 const DOUBT_AFTER = 3;
 /** Reasons after which a new attempt would only be refused again. */
@@ -13,12 +15,14 @@ const FINAL_GOODBYES = {
   revoked: "The operator revoked this browser's key.",
 };
 const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
+/** The only ones that end a session (PROTOCOL.md section 9). */
+const ENDING_REJECTS = ["revoked", "not_paired", "pairing_failed"];
 
 /**
  * Connections of a session. `on` is told: `trying(isFirst, isDoubtful)` with each attempt that goes on or is due,
  * `opened(welcome, began)` with how the session began ("resumed", "continued", "new"), `frame(frame)`, `lost(code, reason)`:
- * the session waits for the next connection, `closed(code, reason)`: it is over, `failed(message, isKey)` for good, and
- * `pairing(code)`, with "" once it is done.
+ * the session waits for the next connection, `refused(code, message)`: it asks again later, `closed(code, reason)`: it is over,
+ * `failed(message, isKey)` for good, and `pairing(code)`, with "" once it is done.
  */
 export class Connection {
   #session;
@@ -28,8 +32,8 @@ export class Connection {
   #attempts = 0;
   /** Number of the attempt: what an older one still says is not heard. */
   #number = 0;
-  /** Why the gateway said goodbye, until the connection closes. */
-  #goodbye = "";
+  /** The gateway's goodbye, until the connection closes. */
+  #goodbye = null;
 
   constructor(session, on) {
     this.#session = session;
@@ -50,13 +54,14 @@ export class Connection {
     this.#on.trying(true, false);
     try {
       await prepare();
-      if (mine === this.#number) {
-        await this.#open();
-      }
     } catch (error) {
       if (mine === this.#number) {
         this.#failed(error);
       }
+      return;
+    }
+    if (mine === this.#number) {
+      await this.#open();
     }
   }
 
@@ -69,32 +74,29 @@ export class Connection {
   async #open() {
     const mine = (this.#number += 1);
     const current = (act) => (...what) => mine === this.#number && act(...what);
-    let opened;
     try {
-      opened = await connect(await loadIdentity(), this.#session, this.#hasMicrophone(), {
+      const { link, welcome } = await connect(await loadIdentity(), this.#session, this.#hasMicrophone(), {
         frame: current((frame) => this.#frame(frame)),
         close: current((...what) => this.#closed(...what)),
         pairing: current(this.#on.pairing),
       });
+      if (mine !== this.#number) {
+        link.close("power_off", "");
+        return;
+      }
+      this.#attempts = 0;
+      this.#goodbye = null;
+      this.#on.opened(welcome, this.#session.attach(link, welcome));
     } catch (error) {
       if (mine === this.#number) {
-        throw error;
+        this.#failed(error);
       }
-      return;
     }
-    if (mine !== this.#number) {
-      opened.link.close("power_off", "");
-      return;
-    }
-    this.#attempts = 0;
-    this.#goodbye = "";
-    const began = this.#session.attach(opened.link, opened.welcome);
-    this.#on.opened(opened.welcome, began);
   }
 
   #frame(frame) {
     if (frame.kind === "goodbye") {
-      this.#goodbye = frame.reason;
+      this.#goodbye = frame;
     }
     if (this.#session.handle(frame)) {
       this.#on.frame(frame);
@@ -108,10 +110,11 @@ export class Connection {
     } else {
       this.#on.lost(code, reason);
     }
-    if (Object.hasOwn(FINAL_GOODBYES, this.#goodbye)) {
-      this.#failed(new Error(FINAL_GOODBYES[this.#goodbye]));
+    const { reason: said, retry_after_ms: retryAfterMs } = this.#goodbye ?? { reason: "", retry_after_ms: 0 };
+    if (Object.hasOwn(FINAL_GOODBYES, said)) {
+      this.#failed(new Error(FINAL_GOODBYES[said]));
     } else {
-      this.#again();
+      this.#again(retryAfterMs);
     }
   }
 
@@ -120,32 +123,35 @@ export class Connection {
     this.#on.closed(code, reason);
   }
 
-  #again() {
+  /** Tries again after the back-off, and not before the gateway wishes. */
+  #again(retryAfterMs) {
     const delayS = BACK_OFF_S[Math.min(this.#attempts, BACK_OFF_S.length - 1)];
     this.#attempts += 1;
     this.#on.trying(false, this.#attempts > DOUBT_AFTER);
-    const delayMs = delayS * 1000 * (1 + Math.random() / 4);
+    const delayMs = Math.max(delayS * 1000 * (1 + Math.random() / 4), Math.min(retryAfterMs, TIMER_MS_MAX));
     const mine = this.#number;
     setTimeout(() => {
       if (this.#wanted && mine === this.#number) {
-        this.#open().catch((error) => this.#failed(error));
+        this.#open();
       }
     }, delayMs);
   }
 
   #failed(error) {
-    const isFinal =
-      error instanceof WrongGateway ||
-      (error instanceof Refused && FINAL_REJECTS.includes(error.code)) ||
-      !(error instanceof Refused || error instanceof Unreached);
-    if (!isFinal && this.#wanted) {
-      if (error instanceof Refused && this.#session.isOpen) {
-        this.#over(error.code, error.message);
-      }
-      this.#again();
+    const isRefused = error instanceof Refused;
+    const endsSession = isRefused && ENDING_REJECTS.includes(error.code);
+    const goesOn = this.#session.canResume && !endsSession;
+    const isFinal = isRefused ? FINAL_REJECTS.includes(error.code) && !goesOn : !(error instanceof Unreached);
+    if (isFinal || !this.#wanted) {
+      this.stop();
+      this.#on.failed(error.message, error instanceof WrongGateway || error.code === "revoked");
       return;
     }
-    this.stop();
-    this.#on.failed(error.message, error instanceof WrongGateway || error.code === "revoked");
+    if (endsSession && this.#session.isOpen) {
+      this.#over(error.code, error.message);
+    } else if (isRefused) {
+      this.#on.refused(error.code, error.message);
+    }
+    this.#again(isRefused ? error.retryAfterMs : 0);
   }
 }

@@ -16,11 +16,12 @@ const HANDSHAKE_MS_MAX = 10_000;
 export class Unreached extends Error {}
 /** The gateway is not the one that this browser was paired with. */
 export class WrongGateway extends Error {}
-/** The gateway refused; `code` is its reason. */
+/** The gateway refused; `code` is its reason, `retryAfterMs` when to ask again at the earliest. */
 export class Refused extends Error {
-  constructor(code, message) {
+  constructor(code, message, retryAfterMs) {
     super(message);
     this.code = code;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -39,16 +40,16 @@ export function connect(identity, session, hasMicrophone, on) {
       session,
       (frame) => {
         if (admission.done) {
-          on.frame(frame);
+          admission.on.frame(frame);
           return;
         }
         before = before
-          .then(() => (admission.done ? on.frame(frame) : admission.handle(frame)))
+          .then(() => (admission.done ? admission.on.frame(frame) : admission.handle(frame)))
           .catch((error) => admission.fail(error));
       },
       (code, reason, isOver) => {
         if (admission.done) {
-          on.close(code, reason, isOver);
+          admission.on.close(code, reason, isOver);
         } else {
           admission.fail(new Unreached(`the gateway closed the connection (${`${code} ${reason}`.trim()})`));
         }
@@ -106,7 +107,7 @@ class Admission {
         await this.welcomed(frame);
         break;
       case "reject":
-        throw new Refused(frame.code, frame.message);
+        throw new Refused(frame.code, frame.message, frame.retry_after_ms);
       default:
         throw new Error(`${frame.kind} does not belong in the handshake`);
     }
@@ -158,6 +159,7 @@ class Admission {
       return;
     }
     this.done = true;
+    // What the link still says is of no session.
     this.on = { frame() {}, close() {}, pairing() {} };
     this.link?.drop();
     this.reject(error);
