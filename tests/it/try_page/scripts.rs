@@ -56,5 +56,14 @@ async fn what_the_gateway_refuses_or_is_not_sent_is_told() {
     assert_eq!((&later["token"], &later["goesOn"]), (&json!("dG9rZW4="), &json!(true)));
     assert_eq!((&over["token"], &over["goesOn"]), (&Value::Null, &json!(false)));
     assert_eq!(refused["typed"], json!(["set a timer"]));
+    // What is typed before there is a session waits for it, up to four requests, and not for a later one.
+    assert_eq!(
+        browser.value(include_str!("scripts/waiting.js")).await,
+        json!({
+            "refused": ["Not sent, since 4 requests wait already: five"],
+            "dropped": ["Not sent: one", "Not sent: two", "Not sent: three", "Not sent: four"],
+            "sent": 0,
+        })
+    );
     finish(fixture, browser).await;
 }

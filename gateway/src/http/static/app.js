@@ -44,7 +44,7 @@ let lastVoiceMs = null;
 let hearingMs = 0;
 let heldMs = 0;
 /** Requests that were typed before there is a session. */
-let waiting = [];
+const waiting = [];
 /** What the page knows of the gateway before it connects. */
 let about = { phrases: null, always: false, console: false };
 
@@ -179,7 +179,7 @@ function leave() {
 
 function failed(message, isKey) {
   journal.note("problem", message);
-  waiting = [];
+  dropWaiting();
   shutDown();
   const remedy = isKey ? " If that is as it should be, forget this browser's key and start again." : "";
   const whole = /[.!?…]$/u.test(message) ? message : `${message}.`;
@@ -190,7 +190,13 @@ function failed(message, isKey) {
 async function stop() {
   connection.stop();
   problem("");
+  dropWaiting();
   await shutDown();
+}
+
+/** What was typed for a session that does not come is not kept for a later one: the wearer has turned away from it. */
+function dropWaiting() {
+  waiting.splice(0).forEach((text) => conversation.noted(`Not sent: ${text}`));
 }
 
 async function shutDown() {
@@ -325,7 +331,11 @@ function level(value) {
 
 function say(text) {
   if (!session.isOpen) {
-    waiting = [...waiting, text].slice(-WAITING_MAX);
+    if (waiting.length === WAITING_MAX) {
+      conversation.noted(`Not sent, since ${WAITING_MAX} requests wait already: ${text}`);
+    } else {
+      waiting.push(text);
+    }
     if (!connection.wanted) {
       // Who types need not be asked for a microphone.
       start(false);
@@ -412,7 +422,8 @@ async function soundChosen(which) {
 /** Takes up the microphone after all: glasses without one are another pair of glasses, so it connects anew. */
 async function takeMicrophone() {
   if (connection.wanted) {
-    await stop();
+    connection.stop();
+    await shutDown();
   }
   await start(true);
 }
