@@ -65,5 +65,10 @@ async fn what_the_gateway_refuses_or_is_not_sent_is_told() {
             "sent": 0,
         })
     );
+    // A yes that comes too late allows nothing.
+    assert_eq!(
+        browser.value(include_str!("scripts/question.js")).await,
+        json!(["Not answered in time: Question 1?", "Allowed: Question 2?"])
+    );
     finish(fixture, browser).await;
 }

@@ -28,6 +28,8 @@ const PRESS_MS_MAX = 400;
 const PITCH_UP_CDEG = 2500;
 /** Typed requests that wait for a session. */
 const WAITING_MAX = 4;
+/** What became of a question, in the words of the conversation. */
+const SETTLED = { yes: "Allowed", no: "Refused", dismissed: "Withdrawn", expired: "Not answered in time" };
 
 const element = (id) => document.getElementById(id);
 let speaker = null;
@@ -123,7 +125,7 @@ function begin() {
   speeches.begin();
   speaker?.reset();
   tools.forgetCalls();
-  question.settle(null);
+  question.forget();
   caption("", true);
   conversation.begin();
   waits.reset();
@@ -171,7 +173,7 @@ function closed(code, reason) {
 /** What the session leaves behind. */
 function leave() {
   speaker?.hush(0, 30);
-  question.settle(null);
+  question.forget();
   caption("", true);
   screen.reset(false);
   listening("off");
@@ -249,7 +251,10 @@ const HANDLERS = {
     journal.note("question", `${frame.title} ${frame.message}`);
   },
   approval_settled(frame) {
-    question.settle(frame.approval);
+    const title = question.settle(frame.approval);
+    if (title) {
+      conversation.noted(`${SETTLED[frame.choice] ?? "Settled"}: ${title}`);
+    }
     journal.note("question", `settled: ${frame.choice}`);
   },
   chime: (frame) => chime(frame.sound),
@@ -404,9 +409,8 @@ function setLookingUp(now) {
   screen.look(lookingUp);
 }
 
-function answered(approval, choice, title) {
+function answered(approval, choice) {
   session.send("approval_answer", { approval, choice });
-  conversation.noted(`${choice === "yes" ? "Allowed" : "Refused"}: ${title}`);
 }
 
 /** The wearer chose another microphone or loudspeaker. */

@@ -8,14 +8,15 @@ const element = (id) => document.getElementById(id);
 
 export class Question {
   #card = element("approval");
-  #number = null;
+  /** The latest one, as { number, title }, until the gateway has settled it. */
+  #asked = null;
   #shownMs = 0;
   #untilMs = 0;
   #pressedMs = new Map();
   #ticker = null;
   #answered;
 
-  /** `answered(number, choice, title)` is told what the wearer chose. */
+  /** `answered(number, choice)` is told what the wearer chose. */
   constructor(answered) {
     this.#answered = answered;
     for (const choice of ["yes", "no"]) {
@@ -29,7 +30,7 @@ export class Question {
 
   /** Whether one stands. */
   get stands() {
-    return this.#number !== null;
+    return !this.#card.hidden;
   }
 
   /** Whether it stands long enough to have been read. */
@@ -38,7 +39,7 @@ export class Question {
   }
 
   show({ approval, title, message, expires_ms: expiresMs }) {
-    this.#number = approval;
+    this.#asked = { number: approval, title };
     this.#shownMs = performance.now();
     this.#untilMs = this.#shownMs + expiresMs;
     this.#pressedMs.clear();
@@ -50,12 +51,26 @@ export class Question {
     this.#tick();
   }
 
-  /** It is settled, here or elsewhere; null: whichever it is. */
+  /** The gateway has settled it, by whatever answer came first; its title, or null where it is not known. */
   settle(number) {
-    if (!this.stands || (number !== null && number !== this.#number)) {
+    if (this.#asked?.number !== number) {
+      return null;
+    }
+    const { title } = this.#asked;
+    this.forget();
+    return title;
+  }
+
+  /** It is of a session that is over. */
+  forget() {
+    this.#asked = null;
+    this.#hide();
+  }
+
+  #hide() {
+    if (!this.stands) {
       return;
     }
-    this.#number = null;
     clearInterval(this.#ticker);
     // Who was on one of its buttons goes on typing.
     if (this.#card.contains(document.activeElement)) {
@@ -78,8 +93,8 @@ export class Question {
     if (!this.stands || pressedMs < this.#shownMs + READ_MS) {
       return;
     }
-    const [number, title] = [this.#number, element("approval-title").textContent];
-    this.settle(number);
-    this.#answered(number, choice, title);
+    // Whether the answer comes in time, the gateway says.
+    this.#hide();
+    this.#answered(this.#asked.number, choice);
   }
 }
