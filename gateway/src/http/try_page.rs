@@ -88,6 +88,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/microphone.js", SCRIPT, include_str!("static/microphone.js")),
     ("/try/capture.js", SCRIPT, include_str!("static/capture.js")),
     ("/try/clock.js", SCRIPT, include_str!("static/clock.js")),
+    ("/try/ticker.js", SCRIPT, include_str!("static/ticker.js")),
     ("/try/question.js", SCRIPT, include_str!("static/question.js")),
     ("/try/screen.js", SCRIPT, include_str!("static/screen.js")),
     ("/try/sound.js", SCRIPT, include_str!("static/sound.js")),

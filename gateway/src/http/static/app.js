@@ -321,7 +321,6 @@ function heard(packet) {
     lastVoiceMs = packet.capturedMs + 20;
   }
   level(muted || !session.isOpen ? 0 : Math.max(0, Math.min(1, (packet.levelDb + 65) / 60)));
-  session.tick();
   if (!muted) {
     const payload = toBase64(packet.bytes);
     const rateHz = (packet.bytes.length / 2) * 50;

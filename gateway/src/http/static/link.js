@@ -72,8 +72,7 @@ export class Link {
   /** Heartbeats begin; before the welcome at the pace of pairing. */
   keepAlive(heartbeatMs = HEARTBEAT_MS_PAIRING) {
     this.#heartbeatMs = heartbeatMs;
-    clearInterval(this.#ticker);
-    this.#ticker = setInterval(() => this.tick(), 250);
+    this.#ticker ??= this.#startTicker();
   }
 
   /** Sends a message of the link itself, which has no sequence. */
@@ -120,8 +119,16 @@ export class Link {
     this.#end(CLOSE_NORMAL, "");
   }
 
+  /** Browsers slow the timers of a hidden page down to one a minute, and those of a worker not at all. */
+  #startTicker() {
+    const ticker = new Worker("/try/ticker.js");
+    ticker.onmessage = () => this.tick();
+    return ticker;
+  }
+
   #end(code, reason) {
-    clearInterval(this.#ticker);
+    this.#ticker?.terminate();
+    this.#ticker = null;
     this.#socket.onmessage = null;
     this.#socket.onclose = null;
     this.#socket.close(CLOSE_NORMAL);

@@ -194,11 +194,6 @@ export class Session {
     return true;
   }
 
-  /** What is due. Called by the microphone besides a timer: timers of a hidden page are slowed. */
-  tick() {
-    this.#link?.tick();
-  }
-
   #tick() {
     this.#acknowledge();
     this.#sendReplay();
