@@ -72,5 +72,18 @@ async fn what_the_gateway_refuses_or_is_not_sent_is_told() {
     );
     // In a hidden page the browser's timers run once a minute.
     assert_eq!(browser.value(include_str!("scripts/ticker.js")).await, true);
+    // Only what is new changes: for screen readers, the focus, and whoever reads further up.
+    assert_eq!(
+        browser.value(include_str!("scripts/conversation.js")).await,
+        json!({
+            "followed": true,
+            "added": [" Second."],
+            "removed": [],
+            "hasFocus": true,
+            "unheard": [" Second."],
+            "stays": true,
+            "text": "Glasses: First. Second. Third.",
+        })
+    );
     finish(fixture, browser).await;
 }

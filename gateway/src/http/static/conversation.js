@@ -6,6 +6,8 @@ const KEPT = "lorgnette-conversation";
 const ENTRIES_MAX = 200;
 /** Characters of one entry that are kept. */
 const TEXT_MAX = 4000;
+/** The end is in view where less than so many pixels of it are not. */
+const END_PX = 24;
 
 export class Conversation {
   #list;
@@ -31,9 +33,12 @@ export class Conversation {
       // Kept by another version: begun anew.
     }
     for (const { side, text, about, at } of Array.isArray(kept) ? kept : []) {
-      this.#add({ side, clauses: [String(text)], about: String(about ?? ""), at: Number(at) || Date.now() });
+      const entry = newEntry(String(side), [String(text)], String(about ?? ""), Number(at) || Date.now());
+      this.#draw(entry);
+      this.#place(entry);
     }
     this.#changed(this.#entries.length);
+    this.#showEnd();
   }
 
   /** A new session counts its turns and speeches anew. */
@@ -44,18 +49,18 @@ export class Conversation {
 
   /** The wearer asked for something. */
   asked(text, about) {
-    this.#put(this.#add({ side: "wearer", clauses: [text], about }));
+    this.#put(newEntry("wearer", [text], about));
   }
 
   /** Something happened that nobody said. */
   noted(text) {
-    this.#put(this.#add({ side: "note", clauses: [text], about: "" }));
+    this.#put(newEntry("note", [text], ""));
   }
 
   /** A clause of what the glasses say. All speeches of a turn are one answer; what has no turn stands alone. */
   said({ turn, speech, clause, text }) {
     let entry = this.#speeches.get(speech) ?? (turn > 0 ? this.#turns.get(turn) : undefined);
-    entry ??= this.#add({ side: "assistant", clauses: [], about: "" });
+    entry ??= newEntry("assistant", [], "");
     this.#speeches.set(speech, entry);
     if (turn > 0) {
       this.#turns.set(turn, entry);
@@ -110,68 +115,52 @@ export class Conversation {
     this.#save();
   }
 
-  #add({ side, clauses, about, at = Date.now() }) {
-    const item = document.createElement("li");
-    const known = ["wearer", "assistant"].includes(side);
-    item.className = known ? side : "note-entry";
-    const entry = {
-      side: known ? side : "note",
-      clauses,
-      about,
-      at,
-      laps: [],
-      unheard: new Set(),
-      places: new Map(),
-      item,
-    };
+  /** Shows what is new of an entry. Who reads further up is left there. */
+  #put(entry) {
+    const isEndSeen = this.#isEndSeen();
+    this.#draw(entry);
+    if (!entry.isPlaced) {
+      this.#place(entry);
+    }
+    this.#save();
+    if (isEndSeen) {
+      this.#showEnd();
+    }
+  }
+
+  #place(entry) {
+    entry.isPlaced = true;
     this.#entries.push(entry);
-    this.#list.append(item);
+    this.#list.append(entry.item);
     while (this.#entries.length > ENTRIES_MAX) {
       this.#entries.shift().item.remove();
     }
-    this.#draw(entry);
-    return entry;
   }
 
-  #put(entry) {
-    this.#draw(entry);
-    this.#save();
-  }
-
+  /**
+   * Changes only what has changed: a screen reader reads aloud what is added to the list, and the focus goes with an
+   * element that is replaced.
+   */
   #draw({ side, clauses, about, at, laps, unheard, item }) {
     if (side === "note") {
       item.textContent = clauses.join(" ");
-      return;
-    }
-    const bubble = document.createElement("p");
-    bubble.className = "bubble";
-    const who = document.createElement("span");
-    who.className = "sr";
-    who.textContent = side === "wearer" ? "You: " : "Glasses: ";
-    bubble.append(who);
-    clauses.forEach((text, index) => {
-      const part = document.createElement("span");
-      part.textContent = index > 0 ? ` ${text}` : text;
-      if (unheard.has(index)) {
-        part.className = "unheard";
-        part.title = "not heard";
-      }
-      bubble.append(part);
-    });
-    const meta = document.createElement("div");
-    meta.className = "meta";
-    const time = new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-    const line = about ? `${time} · ${about}` : time;
-    if (laps.length > 0) {
-      meta.append(details(line, laps, item.querySelector("details")?.open ?? false));
     } else {
-      meta.textContent = line;
+      const [bubble, meta] = item.children;
+      drawClauses(bubble, clauses, unheard);
+      const time = new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+      drawMeta(meta, about ? `${time} · ${about}` : time, laps);
     }
-    item.replaceChildren(bubble, meta);
-    const log = item.closest(".log");
-    if (log) {
-      log.scrollTop = log.scrollHeight;
-    }
+  }
+
+  #isEndSeen() {
+    const log = this.#list.closest(".log");
+    const end = this.#list.getBoundingClientRect().bottom;
+    return this.#list.childElementCount === 0 || end < log.getBoundingClientRect().bottom + END_PX;
+  }
+
+  #showEnd() {
+    const log = this.#list.closest(".log");
+    log.scrollTop = log.scrollHeight;
   }
 
   #save() {
@@ -190,17 +179,77 @@ export class Conversation {
   }
 }
 
-function details(line, laps, open) {
-  const fold = document.createElement("details");
-  fold.open = open;
-  const summary = document.createElement("summary");
-  summary.textContent = line;
-  const list = document.createElement("ul");
-  for (const lap of laps) {
-    const item = document.createElement("li");
-    item.textContent = lap;
-    list.append(item);
+function newEntry(side, clauses, about, at = Date.now()) {
+  const isNote = !["wearer", "assistant"].includes(side);
+  return {
+    side: isNote ? "note" : side,
+    clauses,
+    about,
+    at,
+    laps: [],
+    unheard: new Set(),
+    places: new Map(),
+    item: isNote ? emptyNote() : emptyItem(side),
+    isPlaced: false,
+  };
+}
+
+function emptyNote() {
+  const item = document.createElement("li");
+  item.className = "note-entry";
+  return item;
+}
+
+/** The item of a wearer's or an assistant's entry, without the words. */
+function emptyItem(side) {
+  const item = document.createElement("li");
+  item.className = side;
+  const bubble = document.createElement("p");
+  bubble.className = "bubble";
+  const who = document.createElement("span");
+  who.className = "sr";
+  who.textContent = side === "wearer" ? "You: " : "Glasses: ";
+  bubble.append(who);
+  const meta = document.createElement("div");
+  meta.className = "meta";
+  // Times are there to be looked at, and would be read aloud in the middle of an answer.
+  meta.setAttribute("aria-live", "off");
+  item.append(bubble, meta);
+  return item;
+}
+
+/** The clauses behind the name of who says them. A clause keeps its words. */
+function drawClauses(bubble, clauses, unheard) {
+  clauses.forEach((text, index) => {
+    let part = bubble.children[index + 1];
+    if (!part) {
+      part = document.createElement("span");
+      part.textContent = index > 0 ? ` ${text}` : text;
+      bubble.append(part);
+    }
+    part.className = unheard.has(index) ? "unheard" : "";
+    part.title = unheard.has(index) ? "not heard" : "";
+  });
+}
+
+function drawMeta(meta, line, laps) {
+  if (laps.length === 0) {
+    meta.textContent = line;
+    return;
   }
-  fold.append(summary, list);
-  return fold;
+  let fold = meta.querySelector("details");
+  if (!fold) {
+    fold = document.createElement("details");
+    fold.append(document.createElement("summary"), document.createElement("ul"));
+    meta.replaceChildren(fold);
+  }
+  const [summary, list] = fold.children;
+  summary.textContent = line;
+  list.replaceChildren(
+    ...laps.map((lap) => {
+      const item = document.createElement("li");
+      item.textContent = lap;
+      return item;
+    }),
+  );
 }
