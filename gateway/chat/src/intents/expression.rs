@@ -44,7 +44,7 @@ fn written(view: View<'_>, at: usize) -> Option<(usize, String)> {
     let length = text.find(|sign| !is_sum(sign)).unwrap_or(text.len());
     let text = text.get(..length)?.trim_end_matches([' ', '.', ',']);
     let end = (at..view.end).find(|at| view.utterance.words[*at].end > start - signs + text.len()).unwrap_or(view.end);
-    let is_cut = text.len() < length && !source[start - signs + text.len()..].starts_with(char::is_whitespace);
+    let is_cut = source[start - signs + text.len()..].starts_with(char::is_alphanumeric);
     let text = text.trim();
     // A root alone is no operation.
     let has_operation =
@@ -123,7 +123,6 @@ fn arithmetic(view: View<'_>, at: usize) -> Option<(usize, String)> {
 /// What an operand of a sum is by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A number.
     Value,
     /// A function or a power, which bind tighter than any operator.
     Function,
