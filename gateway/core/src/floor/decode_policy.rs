@@ -4,7 +4,8 @@
 //! work. They are therefore made only if something follows them: glasses or apps that show captions (see
 //! `partials`), and words that may stop the assistant while it speaks, or that its turn waits for. If a wake word is needed, one early partial shows whether it was
 //! spoken; an utterance that does not begin with it is not decoded further. Where wake words are heard in the sound, an
-//! utterance that needs one is not decoded at all before it was heard (see `acoustic`).
+//! utterance that needs one is not decoded at all before it was heard (see `acoustic`). While talk is translated, a short
+//! utterance is decoded when it is over all the same: "stop translating" needs no wake phrase.
 
 use super::{
     Activity, Floor,
@@ -26,6 +27,8 @@ const LOOK_MS: u32 = 2_000;
 const LOOK_GROWTH: u64 = 2;
 /// Least time between two partials that nobody follows.
 const LOOK_INTERVAL_MS: u32 = 300;
+/// Longest voice that may be the end of the translation: one sentence of a few words, spoken slowly.
+const END_OF_TRANSLATION_US_MAX: u64 = 4_000_000;
 
 impl Floor {
     /// Whether words are shown while they are spoken.
@@ -91,6 +94,11 @@ pub(super) fn is_translated(cx: &Context, open: &Open) -> bool {
     let is_expected = matches!(open.origin.grounds, Grounds::Called | Grounds::Asked);
     let is_own = open.origin.echo && !open.has_others;
     cx.translating && !is_expected && !is_own && !open.wake.is_likely()
+}
+
+/// Whether an utterance that is over may be the end of the translation, as far as its length tells.
+pub(super) fn may_end_translation(cx: &Context, open: &Open) -> bool {
+    cx.translating && open.last_voice_us.saturating_sub(open.began_us) <= END_OF_TRANSLATION_US_MAX
 }
 
 /// Whether an utterance is not decoded before a wake phrase was heard in it.

@@ -265,7 +265,9 @@ impl Floor {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
-        let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
+        let is_overheard = open.speculative.is_none()
+            && self.is_overheard(cx, activity, &open)
+            && !decode_policy::may_end_translation(cx, &open);
         // A short voice that begins right after the assistant's may be the end of its echo, unless the wearer called.
         let length_us = open.last_voice_us.saturating_sub(open.began_us);
         let is_rest = |silence: Silence| self.own_voice.may_be_rest(silence.began_us(), length_us);
