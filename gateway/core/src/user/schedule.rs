@@ -27,8 +27,10 @@ const REMOVE_TRIES_MAX: u8 = 10;
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) entry: ScheduleEntry,
-    /// When a timer ends, monotonic; `None` for reminders.
+    /// When it is due, monotonic, if it was set for a time from then on; `None`: the wall clock decides.
     deadline_us: Option<u64>,
+    /// When it is due at the latest, monotonic, where the wall clock decides and may have gone back.
+    latest_us: Option<u64>,
     pub(super) state: State,
 }
 
@@ -102,8 +104,8 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Takes over the stored entries. A timer's expected end counts, but its remaining time never exceeds its duration:
-    /// the wall clock may have gone back meanwhile.
+    /// Takes over the stored entries. The expected end counts, but what is left of an entry with a duration never exceeds
+    /// that: the wall clock may have gone back meanwhile. A reminder still rings earlier if the clock is set right later.
     pub(super) fn restore(&mut self, now: Timestamp, entries: Vec<ScheduleEntry>) {
         for entry in entries.into_iter().take(SCHEDULE_ENTRIES_MAX) {
             let deadline_us = entry.kind.is_timer().then(|| {
@@ -111,7 +113,8 @@ impl Schedule {
                 let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms.unwrap_or(u64::MAX));
                 after(now, left_ms)
             });
-            self.items.push(Item { entry, deadline_us, state: State::Armed });
+            let latest_us = entry.duration_ms.filter(|_| deadline_us.is_none()).map(|length_ms| after(now, length_ms));
+            self.items.push(Item { entry, deadline_us, latest_us, state: State::Armed });
         }
     }
 
@@ -142,7 +145,8 @@ impl Schedule {
             ScheduleKind::Answer { text } => ScheduleKind::Answer { text: cut(text) },
         };
         let entry = ScheduleEntry { id, kind, due_wall_ms, duration_ms };
-        self.items.push(Item { entry: entry.clone(), deadline_us, state: State::Adding { request, ticket } });
+        let state = State::Adding { request, ticket };
+        self.items.push(Item { entry: entry.clone(), deadline_us, latest_us: None, state });
         Ok(entry)
     }
 
@@ -246,7 +250,8 @@ impl Schedule {
             .filter_map(|item| match &item.state {
                 State::Armed => Some(item.deadline_us.unwrap_or_else(|| {
                     let left_ms = item.entry.due_wall_ms.saturating_sub(now.wall_ms);
-                    after(now, u64::try_from(left_ms.clamp(0, WALL_CHECK_MS)).unwrap_or(0))
+                    let by_wall_us = after(now, u64::try_from(left_ms.clamp(0, WALL_CHECK_MS)).unwrap_or(0));
+                    by_wall_us.min(item.latest_us.unwrap_or(u64::MAX))
                 })),
                 State::Ringing(ringing) => match &ringing.offered {
                     Some((_, until_us)) => Some(*until_us),
@@ -296,6 +301,9 @@ impl Item {
             // A timer that ended while the gateway was off: only the wall clock gives its lateness.
             Some(deadline_us) if now.mono_us == deadline_us => Some(u64::try_from(by_wall_ms).unwrap_or(0)),
             Some(deadline_us) => Some((now.mono_us - deadline_us) / 1_000),
+            None if self.latest_us.is_some_and(|latest_us| latest_us <= now.mono_us) => {
+                Some(u64::try_from(by_wall_ms).unwrap_or(0))
+            }
             None => u64::try_from(by_wall_ms).ok(),
         }
     }

@@ -484,6 +484,9 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
     let span = words.number_after("in")?.unwrap_or(0);
     let change = match words.get(0) {
         "timer" => ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::timer(text) },
+        "reminder" if words.has("countdown") => {
+            ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::Reminder { text } }
+        }
         "reminder" => {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
             ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder { text } }
