@@ -111,6 +111,16 @@ impl Context {
         self.screen(|screen, now| screen.handle_claim(now, priority, content, duration_ms))
     }
 
+    /// The same with further pages, each with its time in milliseconds.
+    pub(crate) fn claim_pages(
+        &mut self,
+        priority: Priority,
+        first: (Content, Option<u32>),
+        further: Vec<(Content, u32)>,
+    ) -> bool {
+        self.screen(|screen, now| screen.handle_paged_claim(now, priority, first, further))
+    }
+
     /// Withdraws the claimant's claim to the main view.
     pub(crate) fn release(&mut self, priority: Priority) {
         self.screen(|screen, now| screen.handle_release(now, priority));

@@ -66,6 +66,37 @@ struct Claim {
     ends_us: Option<u64>,
     /// How long it is to stand, while the link is lost: its time begins once it is sent.
     waits_us: Option<u64>,
+    /// How long it stands in all, for one that has to begin anew.
+    lasts_us: Option<u64>,
+    /// The pages behind it, each with its time.
+    further: VecDeque<(Content, u64)>,
+}
+
+impl Claim {
+    /// The next page comes when this one has been shown for its time. One that is hidden waits, and has all of its time afterwards.
+    fn turn(&mut self, now_us: u64, hidden: bool, serial: &mut u64) {
+        if self.further.is_empty() {
+            return;
+        }
+        if hidden {
+            self.ends_us = None;
+            self.waits_us = self.lasts_us;
+            return;
+        }
+        if let Some(waits_us) = self.waits_us.take() {
+            self.ends_us = Some(now_us.saturating_add(waits_us));
+        }
+        if self.ends_us.is_some_and(|ends_us| ends_us <= now_us)
+            && let Some((content, lasts_us)) = self.further.pop_front()
+        {
+            *serial += 1;
+            self.serial = *serial;
+            self.content = content;
+            self.since_us = now_us;
+            self.lasts_us = Some(lasts_us);
+            self.ends_us = Some(now_us.saturating_add(lasts_us));
+        }
+    }
 }
 
 /// What was last sent to the glasses for a view.
@@ -133,6 +164,17 @@ impl Display {
         content: Content,
         duration_ms: Option<u32>,
     ) -> bool {
+        self.handle_paged_claim(now, priority, (content, duration_ms), Vec::new())
+    }
+
+    /// The same with further pages, each with its time in milliseconds.
+    pub(crate) fn handle_paged_claim(
+        &mut self,
+        now: Timestamp,
+        priority: Priority,
+        (content, duration_ms): (Content, Option<u32>),
+        further: Vec<(Content, u32)>,
+    ) -> bool {
         let Some(index) = claimant(priority).filter(|_| self.present) else {
             return false;
         };
@@ -142,7 +184,8 @@ impl Display {
         let ends_us = lasts_us.filter(|_| self.linked).map(|lasts_us| now.mono_us.saturating_add(lasts_us));
         let waits_us = lasts_us.filter(|_| !self.linked);
         if let Some(claim) = self.claims.get_mut(index) {
-            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us, waits_us });
+            let further = further.into_iter().map(|(content, ms)| (content, u64::from(ms) * 1_000)).collect();
+            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us, waits_us, lasts_us, further });
         }
         self.settle(now);
         self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)
@@ -270,8 +313,11 @@ impl Display {
 
     /// Drops what has expired and sends what is to be shown now.
     fn settle(&mut self, now: Timestamp) {
-        for claim in &mut self.claims {
+        let mut hidden = !self.linked;
+        for claim in self.claims.iter_mut().rev() {
+            claim.iter_mut().for_each(|claim| claim.turn(now.mono_us, hidden, &mut self.serial));
             claim.take_if(|claim| claim.ends_us.is_some_and(|ends_us| ends_us <= now.mono_us));
+            hidden |= claim.is_some();
         }
         self.apps.handle_time(self.moment(now));
         self.dashboard.handle_time(now.mono_us);
@@ -310,7 +356,9 @@ impl Display {
     fn stands_on_main(&mut self, now_us: u64) -> Option<Standing> {
         for priority in [Priority::Approval, Priority::Notice, Priority::Assistant, Priority::Caption] {
             if let Some(Some(claim)) = claimant(priority).and_then(|index| self.claims.get(index)) {
-                let Claim { serial, since_us, ends_us, .. } = *claim;
+                let Claim { serial, since_us, .. } = *claim;
+                // The next page takes its place: it does not end by itself.
+                let ends_us = claim.ends_us.filter(|_| claim.further.is_empty());
                 return Some(Standing { serial, priority, content: claim.content.clone(), since_us, ends_us });
             }
         }

@@ -16,6 +16,8 @@ use crate::{
 const READ_MS_PER_CHAR: u32 = 50;
 /// Shortest time that a page is shown.
 const PAGE_MS_MIN: u32 = 2_500;
+/// Content of a tool or an announcement is shown at least as long as the words that accompany it may take.
+const SHOWN_MS_MIN: u32 = 10_000;
 /// Longest time that anything is shown after it is complete.
 const STANDS_MS_MAX: u32 = 30_000;
 
@@ -154,21 +156,21 @@ impl AnswerDisplay {
         self.draw(cx);
     }
 
-    /// Shows content of a tool, or a notice. `keeps`: spoken text does not replace it.
-    pub(super) fn show(
-        &mut self,
-        cx: &mut Context,
-        content: Content,
-        priority: Priority,
-        duration_ms: Option<u32>,
-        keeps: bool,
-    ) {
-        let Some(size) = cx.display else {
+    /// Shows content of a tool, or a notice, on these pages. `keeps`: spoken text does not replace it.
+    pub(super) fn show(&mut self, cx: &mut Context, mut pages: Vec<Content>, priority: Priority, keeps: bool) {
+        let (Some(size), Some(last)) = (cx.display, pages.pop()) else {
             return;
         };
-        let content = fit(content, size);
+        let stands_ms = stands_ms(chars(&last)).max(SHOWN_MS_MIN);
+        let timed = |page: Content| (reading_ms(&page), page);
+        let pages = pages.into_iter().map(timed).chain([(stands_ms, last)]);
+        let mut pages = pages.map(|(ms, page)| (fit(page, size), ms));
+        let Some((first, first_ms)) = pages.next() else {
+            return;
+        };
+        let (first, further) = ((first, Some(first_ms)), pages.collect());
         if self.between {
-            cx.claim(priority, content, duration_ms);
+            cx.claim_pages(priority, first, further);
             return;
         }
         self.taken = keeps;
@@ -178,7 +180,7 @@ impl AnswerDisplay {
         cx.disarm(Timer::PageDue);
         self.answer.clear();
         self.page = 0;
-        self.put(cx, content, priority, duration_ms);
+        self.put(cx, priority, first, further);
     }
 
     /// Removes the answer from the display.
@@ -224,12 +226,18 @@ impl AnswerDisplay {
             cx.arm(Timer::PageDue, self.read_ms);
         }
         let duration_ms = (self.whole && !more).then(|| stands_ms(chars));
-        self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);
+        self.put(cx, Priority::Assistant, (Content::Text { text }, duration_ms), Vec::new());
     }
 
-    fn put(&mut self, cx: &mut Context, content: Content, priority: Priority, duration_ms: Option<u32>) {
+    fn put(
+        &mut self,
+        cx: &mut Context,
+        priority: Priority,
+        first: (Content, Option<u32>),
+        further: Vec<(Content, u32)>,
+    ) {
         self.holds = Some(priority);
-        let seen = cx.claim(priority, content, duration_ms);
+        let seen = cx.claim_pages(priority, first, further);
         if let Some(turn) = self.turn.filter(|_| seen && !self.drawn) {
             cx.mark(turn, Stage::FirstDisplay);
         }
@@ -248,12 +256,12 @@ fn offer(follow_ups: &[String], size: DisplaySize, rows: usize) -> Option<(Strin
 }
 
 /// How long a text of this many characters is shown, in milliseconds.
-pub(super) fn stands_ms(chars: u32) -> u32 {
+fn stands_ms(chars: u32) -> u32 {
     chars.saturating_mul(READ_MS_PER_CHAR).saturating_add(PAGE_MS_MIN).min(STANDS_MS_MAX)
 }
 
 /// Number of characters of a layout.
-pub(super) fn chars(content: &Content) -> u32 {
+fn chars(content: &Content) -> u32 {
     let chars: usize = content.texts().iter().map(|text| text.chars().count()).sum();
     u32::try_from(chars).unwrap_or(u32::MAX)
 }

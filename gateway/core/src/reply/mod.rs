@@ -25,9 +25,6 @@ use crate::{
     vocab::{Content, Priority, Turn},
 };
 
-/// Content of a tool or an announcement is shown at least as long as the words that accompany it may take.
-const SHOWN_MS_MIN: u32 = 10_000;
-
 /// The end of something that was said.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
@@ -244,12 +241,15 @@ impl Reply {
         self.display.say_only();
     }
 
-    /// Shows separate content.
+    /// Shows separate content. That of a notice may have no voice beside it: all of it is shown, on as many pages as it needs.
     pub(crate) fn show(&mut self, cx: &mut Context, content: Content, priority: Priority) {
-        let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);
+        let pages = match content {
+            Content::Card { title, text } if priority == Priority::Notice => cards(&title, &text, cx.display),
+            content => alloc::vec![content],
+        };
         // Without a speaker the display is the only output for the answer.
         let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
-        self.display.show(cx, content, priority, Some(stands_ms), keeps);
+        self.display.show(cx, pages, priority, keeps);
     }
 
     /// No more text follows.
