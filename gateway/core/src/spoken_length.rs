@@ -3,6 +3,8 @@
 //! The unit is the time of a letter. Figures, symbols and spelled names take longer than they look: "$1,250.50" is
 //! "one thousand two hundred fifty dollars and fifty cents", 53 letters in nine characters.
 
+use crate::speech_text::script;
+
 /// A figure: letters and spaces of number words, by digit, are 4 ("2026") to 6 ("4,096").
 const FIGURE: u32 = 5;
 /// A separator of thousands: "thousand".
@@ -13,6 +15,8 @@ const POINT: u32 = 6;
 const SYMBOL: u32 = 8;
 /// A capital letter beside another one, as in "BBC": its name.
 const SPELLED: u32 = 3;
+/// A Chinese character or a Japanese syllable.
+const SYLLABLE: u32 = 3;
 /// A comma or the like, in the middle: a short pause.
 const PAUSE: u32 = 4;
 
@@ -21,7 +25,8 @@ pub fn of(text: &str) -> u32 {
     lengths(text).fold(0, |sum, (_, _, length)| sum.saturating_add(length))
 }
 
-/// The whole words that have been spoken when `part` (0 to 1) of the text's time is over, a prefix of `text`.
+/// The whole words that have been spoken when `part` (0 to 1) of the text's time is over, a prefix of `text`. Where no spaces set
+/// words apart, it ends at a character.
 pub fn words_spoken(text: &str, part: f32) -> &str {
     // Lengths of a clause are far below the limit up to which an f32 counts exactly.
     let (all, mut spoken) = (of(text) as f32, 0.0);
@@ -29,14 +34,16 @@ pub fn words_spoken(text: &str, part: f32) -> &str {
     if reached >= all {
         return text;
     }
-    let mut end = 0;
+    let (mut end, mut is_behind_unspaced) = (0, false);
     for (at, char, length) in lengths(text) {
         if spoken > reached {
             break;
         }
-        if char.is_whitespace() {
+        let is_unspaced = script::is_unspaced(char);
+        if char.is_whitespace() || is_unspaced || is_behind_unspaced {
             end = at;
         }
+        is_behind_unspaced = is_unspaced;
         spoken += length as f32;
     }
     text.get(..end).unwrap_or_default()
@@ -64,6 +71,8 @@ fn length(before: Option<char>, char: char, after: Option<char>) -> u32 {
         '%' | '°' | '&' | '+' | '=' | '@' | '#' | '/' => SYMBOL,
         '\u{20a0}'..='\u{20cf}' | '$' | '£' | '¥' => SYMBOL,
         ',' | ';' | ':' | '—' | '–' if after.is_some() => PAUSE,
+        _ if script::PAUSES.contains(&char) && after.is_some() => PAUSE,
+        _ if script::is_unspaced(char) => SYLLABLE,
         _ if char.is_numeric() => FIGURE,
         _ if char.is_uppercase() && (is(before, char::is_uppercase) || is(after, char::is_uppercase)) => SPELLED,
         _ => 1,
@@ -89,6 +98,21 @@ mod tests {
         ] {
             assert_eq!(words_spoken(text, part), expected, "{part}");
         }
+    }
+
+    #[test]
+    fn where_no_spaces_set_words_apart_a_cut_clause_ends_at_a_character() {
+        for (text, part, expected) in [
+            ("今天天气很好", 0.0, ""),
+            ("今天天气很好", 0.4, "今天"),
+            ("今天天气很好", 0.9, "今天天气很"),
+            ("今天天气很好", 1.0, "今天天气很好"),
+            ("ソフトはLinuxです", 0.55, "ソフトは"),
+            ("ソフトはLinuxです", 0.8, "ソフトはLinux"),
+        ] {
+            assert_eq!(words_spoken(text, part), expected, "{text} {part}");
+        }
+        assert!(of("今天") > of("text") && of("今天，好") > of("今天好"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
+    speech_text::script,
     vocab::{CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
 
@@ -334,7 +335,7 @@ impl Conversation {
             answer => String::from(answer),
         };
         self.aside(&again);
-        self.floor.answer_heard(&mut self.cx, again.trim_end().ends_with('?'));
+        self.floor.answer_heard(&mut self.cx, script::ends_in_question(&again));
     }
 
     /// Says something that belongs to no turn.

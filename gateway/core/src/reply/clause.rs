@@ -2,8 +2,7 @@
 
 use alloc::string::String;
 
-/// What may stand behind the sign that ends a sentence.
-const CLOSING: [char; 4] = ['"', '\u{201d}', ')', ' '];
+use crate::speech_text::script;
 
 #[derive(Clone, Debug)]
 pub(super) struct Clause {
@@ -37,11 +36,11 @@ impl Clause {
 
     /// Whether a sentence ends with it.
     pub(super) fn ends_sentence(&self) -> bool {
-        self.text.trim_end_matches(CLOSING).ends_with(['.', '!', '?', '\u{2026}'])
+        script::ends_sentence(&self.text)
     }
 
     pub(super) fn ends_in_question(&self) -> bool {
-        self.text.trim_end_matches(CLOSING).ends_with('?')
+        script::ends_in_question(&self.text)
     }
 }
 

@@ -4,12 +4,15 @@
 
 use alloc::{string::String, vec::Vec};
 
+use super::script;
 use crate::{limits::CLAUSE_LETTERS_MAX, spoken_length};
 
 /// Words from which on the first clause may end at a comma.
 const FIRST_WORDS_MIN: usize = 3;
-/// Characters from which on a later clause may end at a comma.
-const COMMA_CHARS_MIN: usize = 60;
+/// Spoken letters from which on it may where no spaces set words apart: some two words.
+const FIRST_LETTERS_MIN: u32 = 12;
+/// Characters, or spoken letters where no spaces set words apart, from which on a later clause may end at a comma.
+const COMMA_CHARS_MIN: u32 = 60;
 
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
@@ -62,12 +65,12 @@ impl Splitter {
     fn boundary(&self) -> Option<usize> {
         let mut last_space = None;
         let mut last_in_number = None;
-        let mut chars = 0;
+        let mut chars = 0_u32;
         let mut letters = 0_u32;
         let mut words = 0;
         let mut in_word = false;
         for (at, letter, length) in spoken_length::lengths(&self.buffer) {
-            chars += 1;
+            chars = chars.saturating_add(1);
             letters = letters.saturating_add(length);
             let after = at + letter.len_utf8();
             let next = self.buffer.get(after..)?.chars().next();
@@ -87,7 +90,16 @@ impl Splitter {
             let next_is_space = next.is_some_and(char::is_whitespace);
             let so_far = self.buffer.get(..at)?;
             let ends = match letter {
-                '!' | '?' | '…' | '。' => next_is_space,
+                '!' | '?' | '…' => next_is_space,
+                _ if script::ENDS.contains(&letter) => next.is_some_and(begins_anew),
+                _ if script::CLOSING.contains(&letter) && so_far.ends_with(script::ENDS) => {
+                    next.is_some_and(begins_anew)
+                }
+                // "10：30" is one word.
+                _ if script::PAUSES.contains(&letter) => {
+                    let letters_min = if self.begun { COMMA_CHARS_MIN } else { FIRST_LETTERS_MIN };
+                    letters >= letters_min && next.is_some_and(|next| !next.is_numeric())
+                }
                 '.' => next_is_space && !is_abbreviation(so_far),
                 '"' | '”' | ')' => next_is_space && so_far.ends_with(['.', '!', '?']),
                 ',' | ';' | ':' | '–' | '—' => {
@@ -104,6 +116,11 @@ impl Splitter {
         }
         None
     }
+}
+
+/// Whether a sign behind the end of a sentence belongs to the next one, unlike in "？！" and "。」".
+fn begins_anew(next: char) -> bool {
+    !script::ENDS.contains(&next) && !script::CLOSING.contains(&next)
 }
 
 /// Whether the word before a full stop does not end a sentence: an abbreviation, an initial, or the number of a list.
@@ -163,6 +180,26 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(split(text), *expected, "{text}");
         }
+    }
+
+    #[test]
+    fn text_without_spaces_is_cut_at_its_own_signs() {
+        let table: &[(&str, &[&str])] = &[
+            ("今天是晴天。气温二十度！好吗？好", &["今天是晴天。", "气温二十度！", "好吗？", "好"]),
+            ("今天是晴天，气温二十度，没有风。", &["今天是晴天，", "气温二十度，没有风。"]),
+            ("好，今天是晴天。", &["好，今天是晴天。"]),
+            ("本当ですか？！はい。", &["本当ですか？！", "はい。"]),
+            ("「はい。」と彼は言った。", &["「はい。」", "と彼は言った。"]),
+            ("“好。”他说。", &["“好。”", "他说。"]),
+            ("现在是10：30。再见。", &["现在是10：30。", "再见。"]),
+            ("一共1，200元左右，不贵。", &["一共1，200元左右，", "不贵。"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(split(text), *expected, "{text}");
+        }
+        let long = "很长的话".repeat(100);
+        assert!(split(&long).len() > 4);
+        assert_eq!(split(&long).concat(), long);
     }
 
     #[test]
