@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::{Conversation, stopping::Stop};
 use crate::{
     approval::Answer,
-    floor::commands::{self, Command},
+    floor::commands::{self, Command, Translate},
     input::Button,
     limits::UTTERANCE_CHARS_MAX,
     link::Link,
@@ -41,6 +41,7 @@ impl Conversation {
             Some(Command::Mute) => self.mute(true, true),
             Some(Command::Unmute) => self.tell_of_unmuting(false),
             Some(Command::Translate(wanted)) => self.translate(wanted),
+            Some(Command::Cancel) if self.interpreter.is_on() => self.translate(Translate::End),
             _ => {
                 self.by_hand_us = began_us;
                 self.start_turn(request, None);

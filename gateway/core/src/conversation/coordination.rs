@@ -156,7 +156,6 @@ impl Conversation {
                 self.floor.end_call(&mut self.cx);
                 return self.forget_waiting();
             }
-            self.interpreter.hush();
             self.stop(Stop::Dismissed);
             self.floor.close_ear(&mut self.cx);
             return;

@@ -24,6 +24,9 @@ impl Conversation {
     /// Ends whatever is going on.
     pub(super) fn stop(&mut self, why: Stop) {
         let on_purpose = why != Stop::Replaced;
+        if why == Stop::Dismissed {
+            self.interpreter.hush();
+        }
         self.approvals.cancel_all(&mut self.cx);
         if on_purpose {
             self.unanswered = None;
