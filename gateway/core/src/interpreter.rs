@@ -45,6 +45,10 @@ struct On {
     pages: VecDeque<Content>,
     /// Whether the page that is shown may not have been read yet.
     reading: bool,
+    /// How long what is shown stands, in milliseconds; `None`: until a translation comes.
+    stands_ms: Option<u32>,
+    /// Whether something else is shown in front, or the link is lost: pages wait until they can be seen.
+    covered: bool,
     unsaid: VecDeque<String>,
 }
 
@@ -55,8 +59,16 @@ impl Interpreter {
 
     /// Begins, or begins anew. `aloud`: what is not English is read out.
     pub(crate) fn begin(&mut self, cx: &mut Context, aloud: bool) {
-        self.on = Some(On { aloud, pages: VecDeque::new(), reading: false, unsaid: VecDeque::new() });
+        self.on = Some(On {
+            aloud,
+            pages: VecDeque::new(),
+            reading: false,
+            stands_ms: None,
+            covered: false,
+            unsaid: VecDeque::new(),
+        });
         cx.translating = true;
+        cx.disarm(Timer::TranslationPage);
         cx.arm(Timer::TranslationIdle, IDLE_MS);
         self.show_sign(cx);
     }
@@ -104,11 +116,22 @@ impl Interpreter {
         let (waits, known): (VecDeque<_>, VecDeque<_>) =
             core::mem::take(&mut self.held).into_iter().partition(|(utterance, _)| is_awaited(*utterance));
         self.held = waits;
+        self.note_cover(cx);
         for (utterance, translation) in known {
             if !self.done.contains(&utterance) {
                 self.note_done(utterance);
                 self.tell(cx, translation);
             }
+        }
+    }
+
+    /// A page that was covered is read from its beginning once it can be seen again.
+    fn note_cover(&mut self, cx: &mut Context) {
+        let Some(on) = &mut self.on else { return };
+        let in_front = [Priority::Approval, Priority::Notice, Priority::Assistant];
+        let is_covered = !cx.linked || in_front.into_iter().any(|priority| cx.is_claimed(priority));
+        if core::mem::replace(&mut on.covered, is_covered) != is_covered {
+            watch_page(cx, on);
         }
     }
 
@@ -126,8 +149,6 @@ impl Interpreter {
         cx.arm(Timer::TranslationIdle, IDLE_MS);
         if cx.display.is_some() {
             on.pages.extend(reply::cards(&title, text, cx.display));
-            let excess = on.pages.len().saturating_sub(PAGES_MAX);
-            on.pages.drain(..excess);
         }
         if let Some(Translation { text, from: Some(_) }) = translation.filter(|_| on.aloud) {
             if on.unsaid.len() >= UNSAID_MAX {
@@ -138,6 +159,17 @@ impl Interpreter {
         if !on.reading {
             self.handle_page_due(cx);
         }
+        self.leave_out(cx);
+    }
+
+    /// Leaves out the oldest of too many pages that wait, and has that told in their place.
+    fn leave_out(&mut self, cx: &Context) {
+        let Some(on) = self.on.as_mut().filter(|on| on.pages.len() > PAGES_MAX) else { return };
+        let mut pages: VecDeque<_> =
+            reply::cards(phrases::TRANSLATING_SIGN, phrases::MISSED_A_SENTENCE, cx.display).into();
+        let excess = on.pages.len().saturating_sub(PAGES_MAX.saturating_sub(pages.len()));
+        pages.extend(on.pages.drain(..).skip(excess));
+        on.pages = pages;
     }
 
     /// The page that is shown was read, or has stood long enough.
@@ -145,12 +177,16 @@ impl Interpreter {
         let Some(on) = &mut self.on else { return };
         if let Some(page) = on.pages.pop_front() {
             on.reading = true;
-            cx.arm(Timer::TranslationPage, reply::reading_ms(&page));
+            on.stands_ms = Some(reply::reading_ms(&page));
             cx.claim(Priority::Caption, page, None);
         } else if core::mem::take(&mut on.reading) {
-            cx.arm(Timer::TranslationPage, STANDS_MS);
+            on.stands_ms = Some(STANDS_MS);
         } else {
+            on.stands_ms = None;
             self.show_sign(cx);
+        }
+        if let Some(on) = &self.on {
+            watch_page(cx, on);
         }
     }
 
@@ -172,6 +208,14 @@ impl Interpreter {
     /// Nothing that waits is read out any more.
     pub(crate) fn hush(&mut self) {
         self.on.iter_mut().for_each(|on| on.unsaid.clear());
+    }
+}
+
+/// Arms the timer for the page that is shown, while it can be seen.
+fn watch_page(cx: &mut Context, on: &On) {
+    match on.stands_ms.filter(|_| !on.covered) {
+        Some(stands_ms) => cx.arm(Timer::TranslationPage, stands_ms),
+        None => cx.disarm(Timer::TranslationPage),
     }
 }
 
