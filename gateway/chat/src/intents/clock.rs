@@ -332,6 +332,8 @@ fn with_minutes(view: View<'_>, behind: usize, hour: i64, least: Option<i64>) ->
         }
     }
     if let Some((end, minute)) = least.and_then(|least| view.integer(behind, least..=59)) {
+        // "9.30 Uhr"
+        let end = view.any_phrase(end, words.hour).unwrap_or(end);
         out.push((end, hour, minute, false, true));
     }
     out
