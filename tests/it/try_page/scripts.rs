@@ -81,8 +81,9 @@ async fn what_the_gateway_refuses_or_is_not_sent_is_told() {
             "removed": [],
             "hasFocus": true,
             "unheard": [" Second."],
+            "follows": true,
             "stays": true,
-            "text": "Glasses: First. Second. Third.",
+            "text": "Glasses: First. Second. Third. Fourth.",
         })
     );
     finish(fixture, browser).await;

@@ -190,6 +190,7 @@ function failed(message, isKey) {
 }
 
 async function stop() {
+  waiting.push(...session.unsentTexts);
   connection.stop();
   problem("");
   dropWaiting();
@@ -425,6 +426,8 @@ async function soundChosen(which) {
 /** Takes up the microphone after all: glasses without one are another pair of glasses, so it connects anew. */
 async function takeMicrophone() {
   if (connection.wanted) {
+    // It is for the session that begins.
+    waiting.push(...session.unsentTexts);
     connection.stop();
     await shutDown();
   }

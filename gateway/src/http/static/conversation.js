@@ -17,6 +17,10 @@ export class Conversation {
   /** Entries of this session's speeches and turns. */
   #speeches = new Map();
   #turns = new Map();
+  /** Whether what is new is scrolled to: until the wearer scrolls away from the end. */
+  #follows = true;
+  /** Where the list stood last. */
+  #scrollTop = 0;
 
   /** `changed(count)` is told how many entries there are. */
   constructor(list, changed) {
@@ -117,15 +121,20 @@ export class Conversation {
 
   /** Shows what is new of an entry. Who reads further up is left there. */
   #put(entry) {
-    const isEndSeen = this.#isEndSeen();
+    const log = this.#list.closest(".log");
+    // What is shown beside the conversation makes it lower, and moves nobody from its end.
+    if (log.scrollTop !== this.#scrollTop) {
+      this.#follows = this.#isEndSeen();
+    }
     this.#draw(entry);
     if (!entry.isPlaced) {
       this.#place(entry);
     }
     this.#save();
-    if (isEndSeen) {
+    if (this.#follows) {
       this.#showEnd();
     }
+    this.#scrollTop = log.scrollTop;
   }
 
   #place(entry) {
@@ -152,15 +161,16 @@ export class Conversation {
     }
   }
 
-  #isEndSeen() {
-    const log = this.#list.closest(".log");
-    const end = this.#list.getBoundingClientRect().bottom;
-    return this.#list.childElementCount === 0 || end < log.getBoundingClientRect().bottom + END_PX;
-  }
-
   #showEnd() {
     const log = this.#list.closest(".log");
     log.scrollTop = log.scrollHeight;
+    this.#scrollTop = log.scrollTop;
+  }
+
+  #isEndSeen() {
+    const log = this.#list.closest(".log");
+    const end = this.#list.getBoundingClientRect().bottom;
+    return end < log.getBoundingClientRect().bottom + END_PX;
   }
 
   #save() {

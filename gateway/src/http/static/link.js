@@ -30,6 +30,15 @@ const BUFFERED_BYTES_MAX = 256 * 1024;
 const CLOSE_NORMAL = 1000;
 const CLOSE_LOST = 1006;
 
+/** Ticks for all links of the page, from the first one on. */
+let ticker = null;
+
+/** Browsers slow the timers of a hidden page down to one a minute, and those of a worker not at all. */
+function startedTicker() {
+  ticker ??= new Worker("/try/ticker.js");
+  return ticker;
+}
+
 /** The class of a message: "link", "control" or "audio". */
 export function classOf(kind, kindNumber = KINDS[kind]) {
   return CLASSES[(kindNumber >> 12) & 7] ?? "link";
@@ -52,7 +61,7 @@ export class Link {
   #beatSentMs = performance.now();
   #beatReceived = null;
   #heardMs = performance.now();
-  #ticker = null;
+  #ontick = () => this.tick();
   #isOver = false;
 
   constructor(url, session, onframe, onclose) {
@@ -72,7 +81,8 @@ export class Link {
   /** Heartbeats begin; before the welcome at the pace of pairing. */
   keepAlive(heartbeatMs = HEARTBEAT_MS_PAIRING) {
     this.#heartbeatMs = heartbeatMs;
-    this.#ticker ??= this.#startTicker();
+    // The same function is added once only.
+    startedTicker().addEventListener("message", this.#ontick);
   }
 
   /** Sends a message of the link itself, which has no sequence. */
@@ -119,16 +129,8 @@ export class Link {
     this.#end(CLOSE_NORMAL, "");
   }
 
-  /** Browsers slow the timers of a hidden page down to one a minute, and those of a worker not at all. */
-  #startTicker() {
-    const ticker = new Worker("/try/ticker.js");
-    ticker.onmessage = () => this.tick();
-    return ticker;
-  }
-
   #end(code, reason) {
-    this.#ticker?.terminate();
-    this.#ticker = null;
+    ticker?.removeEventListener("message", this.#ontick);
     this.#socket.onmessage = null;
     this.#socket.onclose = null;
     this.#socket.close(CLOSE_NORMAL);

@@ -30,6 +30,8 @@ export class Session {
   #replayMs = 0;
   #replayTimer = null;
   #hasLost = false;
+  /** When the link was lost last, on this session's clock. */
+  #lostUs = 0;
 
   /** Whether there is a session, be it that its link is lost. */
   get isOpen() {
@@ -129,6 +131,7 @@ export class Session {
   /** The link is lost. From now on frames are only kept. */
   detach() {
     clearTimeout(this.#replayTimer);
+    this.#lostUs = this.#link ? this.nowUs() : this.#lostUs;
     this.#link = null;
     this.#replay = [];
   }
@@ -150,9 +153,18 @@ export class Session {
     const frame = this.#numbered(kind, fields, turn, timeUs);
     if (this.#replay.length > 0) {
       this.#replay.push(frame);
+      // What is new keeps the replay going where timers are slow: in a hidden page.
+      this.#sendReplay();
     } else {
       this.#link?.put(frame.text, frame.soundUs > 0);
     }
+  }
+
+  /** What was typed while the link is lost, and has certainly not reached the gateway. */
+  get unsentTexts() {
+    const frames = this.#link ? [] : (this.#sequences?.controlSince(this.#lostUs) ?? []);
+    const fields = frames.map(({ text }) => JSON.parse(text));
+    return fields.filter(({ kind }) => kind === "text_input").map(({ text }) => text);
   }
 
   /** The next frame of the session, which is kept. */

@@ -93,6 +93,11 @@ export class Sequences {
     }
   }
 
+  /** Control frames of this time and later that are kept. */
+  controlSince(timeUs) {
+    return this.#control.filter((frame) => frame.timeUs >= timeUs);
+  }
+
   /** Whether sound was too old to be kept which a gateway lacks that has received this much. */
   hasLostBehind(audio) {
     return this.#dropped !== null && this.#dropped.sequence > audio;

@@ -29,9 +29,13 @@
   const hasFocus = document.activeElement === summary && summary.textContent.endsWith("0.7 s");
   conversation.stopped(1, 0, true);
   const unheard = texts(list.querySelectorAll(".unheard"));
-  log.scrollTop = 0;
+  // What is shown beside the list makes it lower, as a question does.
+  log.style.height = "60px";
   say(2, "Third.");
+  const follows = isAtEnd();
+  log.scrollTop = 0;
+  say(3, "Fourth.");
   const stays = log.scrollTop === 0;
   log.remove();
-  return { followed, added, removed, hasFocus, unheard, stays, text: list.lastElementChild.querySelector("p").textContent };
+  return { followed, added, removed, hasFocus, unheard, follows, stays, text: list.lastElementChild.querySelector("p").textContent };
 })();
