@@ -162,19 +162,18 @@ pub(crate) fn substitute(
     Ok(out)
 }
 
-/// The addresses in a text, each from its scheme to the end of the text: where it ends is for its parser to say.
+/// The addresses in a text, each from its scheme to a space or a quote.
 fn addresses(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("://").filter_map(move |(at, _)| {
         let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let before = text.get(..at)?.trim_end_matches(is_of_scheme);
-        text.get(before.len()..)
+        text.get(before.len()..)?.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).next()
     })
 }
 
 /// The password and the query of an address that cannot be parsed, such as one with several hosts or a placeholder.
 fn unparsed(address: &str) -> (Option<&str>, Option<&str>) {
-    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '#');
-    let address = address.split(is_end).next().unwrap_or_default();
+    let address = address.split('#').next().unwrap_or_default();
     let (hierarchy, query) = address.split_once('?').map_or((address, None), |(before, query)| (before, Some(query)));
     let authority = hierarchy.split('/').nth(2).unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
@@ -298,7 +297,9 @@ mod tests {
 
     #[test]
     fn passwords_are_found_in_addresses_wherever_they_are() {
-        let table: [(&[&str], &[&str]); 12] = [
+        let table: [(&[&str], &[&str]); 14] = [
+            (&["exec srv --url https://h/mcp?api_key=KEY-1 --verbose"], &["KEY-1"]),
+            (&["--config={\"url\":\"https://h/mcp?token=KEY-2\"}"], &["KEY-2"]),
             (&["-e", "DATABASE_URL=postgres://u:s3cretpw@h/db"], &["s3cretpw"]),
             (&["--dsn=postgres://u:k-1@h/db", "plain"], &["k-1"]),
             (&["--dsn", "postgres://u:k%3A2@h/db"], &["k%3A2", "k:2"]),

@@ -157,7 +157,7 @@ impl Interpreter {
             on.unsaid.push_back(text);
         }
         if !on.reading {
-            self.handle_page_due(cx);
+            self.next_page(cx);
         }
         self.leave_out(cx);
     }
@@ -172,8 +172,15 @@ impl Interpreter {
         on.pages = pages;
     }
 
-    /// The page that is shown was read, or has stood long enough.
+    /// The page that is shown was read, or has stood long enough, unless something has come in front of it meanwhile.
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
+        self.note_cover(cx);
+        if self.on.as_ref().is_some_and(|on| !on.covered) {
+            self.next_page(cx);
+        }
+    }
+
+    fn next_page(&mut self, cx: &mut Context) {
         let Some(on) = &mut self.on else { return };
         if let Some(page) = on.pages.pop_front() {
             on.reading = true;

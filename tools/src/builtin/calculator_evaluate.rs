@@ -277,9 +277,9 @@ fn percentages(text: &str) -> String {
                 }
             }
             ('%', [.., here]) => {
-                // "20% of 50" is a percentage of something else.
-                let is_operand =
-                    text[at + 1..].trim_start().starts_with(|next: char| next.is_alphanumeric() || next == '(');
+                // "20% of 50" is a percentage of something else, and "20% * 50" a number.
+                let is_operand = |next: char| next.is_alphanumeric() || "(*/^".contains(next);
+                let is_operand = text[at + 1..].trim_start().starts_with(is_operand);
                 match of_itself(here).filter(|_| !is_operand) {
                     Some(applied) => *here = applied,
                     None => here.push(sign),

@@ -29,6 +29,7 @@ impl Tool for PromptDelete {
             description: "Drops the one standing instruction that has all words of the query, or every one for \"all\". \
                           When several fit, none is dropped.",
             properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The instruction's id, as asked back."},
                 "query": {"type": "string", "question": ASK, "description": "Words of the instruction, or \"all\".",
                           "examples": ["sentence"]},
             }),
@@ -52,7 +53,9 @@ impl Tool for PromptDelete {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let instructions = &context.ports.memory.instructions;
         let all = instructions.list(&context.user).await?;
-        let chosen = if query.eq_ignore_ascii_case("all") {
+        let chosen = if let Some(id) = arguments.integer("id") {
+            all.into_iter().filter(|kept| u64::try_from(id) == Ok(kept.id)).collect()
+        } else if query.eq_ignore_ascii_case("all") {
             all
         } else {
             match matching::choose(all, &query, |kept| kept.text.as_str()) {

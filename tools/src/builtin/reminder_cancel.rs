@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gateway_core::vocab::{OpenEntry, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, reminder_set::is_alarm, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
@@ -29,6 +29,7 @@ impl Tool for ReminderCancel {
                 "id": {"type": "integer", "minimum": 1, "description": "The reminder's id, as asked back."},
                 "text": {"type": "string", "description": "Words of the reminder. Leave out when there is only one.", "examples": ["the oven"]},
                 "all": {"type": "boolean", "description": "Drop all reminders."},
+                "alarm": {"type": "boolean", "description": "Only alarms, which wake the wearer and have no other text."},
             }),
             required: &[],
             phrases: &[
@@ -40,8 +41,8 @@ impl Tool for ReminderCancel {
                 "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that) reminder (about|to|for|that|of|called) [the|my] {text:name}",
                 "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my) {text:name} reminder",
                 "(do not|don't) remind me (about|to|of) [the] {text:name}",
-                "(cancel|delete|remove|clear|stop|turn off|switch off|dismiss) [the|my|that] alarm {text=alarm}",
-                "(turn|switch) (the|my) alarm off {text=alarm}",
+                "(cancel|delete|remove|clear|stop|turn off|switch off|dismiss) {alarm=true} [the|my|that] alarm",
+                "(turn|switch) {alarm=true} (the|my) alarm off",
             ],
             guidance: None,
             flags: CHANGES,
@@ -49,10 +50,12 @@ impl Tool for ReminderCancel {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let reminders = schedule::reminders(context).await?;
+        let mut reminders = schedule::reminders(context).await?;
+        let alarms = arguments.flag("alarm");
+        reminders.retain(|reminder| !alarms || is_alarm(reminder.entry.kind.text()));
         if reminders.is_empty() {
-            let data = json!({"cancelled": null});
-            return Ok(told("You have no reminders.", "Reminders", "None", data));
+            let say = if alarms { "You have no alarms." } else { "You have no reminders." };
+            return Ok(told(say, "Reminders", "None", json!({"cancelled": null})));
         }
         if arguments.flag("all") {
             return cancel_all(context, &reminders).await;

@@ -13,6 +13,14 @@ use crate::{
     spoken,
 };
 
+/// Texts of alarms, as the sentences of each language set them.
+const ALARMS: [&str; 8] = ["Alarm", "Wake up", "Wecker", "Aufwachen", "Alarma", "Despierta", "Alarme", "Debout"];
+
+/// Whether a reminder is an alarm.
+pub(super) fn is_alarm(text: &str) -> bool {
+    ALARMS.contains(&text)
+}
+
 struct ReminderSet;
 
 inventory::submit! { BuiltIn(&ReminderSet) }

@@ -26,6 +26,8 @@ use super::{
 const ASKED_MAX: u8 = 2;
 /// Evidence of the fixed words with which a sentence counts as the beginning of a command in any context.
 const EVIDENCE_SURE: f32 = 1.5;
+/// Most labels of a question which of several is meant.
+const LABELS_TOLD_MAX: usize = 5;
 /// Most words of a side's name in an answer.
 const ANSWER_NAME_WORDS_MAX: usize = 6;
 /// Result of reading the wearer's words.
@@ -97,14 +99,15 @@ impl<'a> Reader<'a> {
         if let Some(reading) = self.read_named(&utterance) {
             return reading.into();
         }
-        if let Some(reading) = pending.and_then(|pending| self.picked(&utterance, pending)) {
+        let declines = self.declines(text, pending);
+        if let Some(reading) = pending.filter(|_| !declines).and_then(|pending| self.picked(&utterance, pending)) {
             return reading.into();
         }
         let (alone, matched) = self.settle(&mut utterance, text, sides);
         if matched > CommandMatch::Misheard {
             return alone.into();
         }
-        if self.declines(text, pending) {
+        if declines {
             return Reading::Declined.into();
         }
         let more = pending.map(|pending| match pending.calls.as_slice() {
@@ -450,7 +453,10 @@ impl<'a> Reader<'a> {
             calls if calls.iter().all(|call| call.side.is_some()) => {
                 question::with(calls.iter().map(|call| call.label.as_str()))
             }
-            calls => question::which(calls.iter().map(|call| call.label.as_str())),
+            calls => {
+                let more = (calls.len() > LABELS_TOLD_MAX).then_some("another one");
+                question::which(calls.iter().take(LABELS_TOLD_MAX).map(|call| call.label.as_str()).chain(more))
+            }
         };
         if again { format!("I did not understand that. {asked}") } else { asked }
     }

@@ -6,7 +6,10 @@
 use gateway_core::vocab::{Message, Part, Pending, PendingCall, Role, ToolCall};
 use serde_json::{Value, json};
 
-use super::{Decision, reply, utterance::Utterance};
+use super::{
+    Decision, reply,
+    utterance::{Utterance, View},
+};
 
 /// Most things to choose from: as many as a result lists.
 const CHOICES_MAX: usize = 50;
@@ -52,7 +55,12 @@ pub(super) fn by_part<'a>(
     said: &Utterance<'_>,
     labels: &[(Utterance<'_>, &'a PendingCall)],
 ) -> Option<&'a PendingCall> {
+    let places = said.language.answer.places;
     let said = keys(said);
+    // "The second one" is one by its place, and not a timer of so many seconds.
+    if said.len() == 1 && places.iter().any(|(place, _)| said[0] == *place) {
+        return None;
+    }
     let is_meant = |label: &Utterance<'_>| {
         let label = keys(label);
         said.iter().all(|word| label.contains(word))
@@ -64,6 +72,12 @@ pub(super) fn by_part<'a>(
     }
 }
 
+/// Whether the word "one" at `at` counts nothing: it is the last one, or what follows only links.
+fn is_pronoun(view: View<'_>, at: usize) -> bool {
+    let next = view.text(at + 1);
+    next.is_empty() || view.language().is_small(next) || view.language().is_skippable(next)
+}
+
 /// What distinguishes one thing from another: its words without small ones, numbers as digits, plurals as the singular.
 fn keys(utterance: &Utterance<'_>) -> Vec<String> {
     let view = utterance.view(usize::MAX);
@@ -71,8 +85,8 @@ fn keys(utterance: &Utterance<'_>) -> Vec<String> {
     while let Some(word) = view.word(at) {
         let language = view.language();
         match view.number(at) {
-            // "The pasta one".
-            Some(_) if language.is_english() && word.text == "one" && !keys.is_empty() => {}
+            // "The pasta one", "the one about milk".
+            Some(_) if language.is_english() && word.text == "one" && is_pronoun(view, at) => {}
             Some((end, value)) => {
                 keys.push(value.to_string());
                 at = end;
@@ -119,9 +133,11 @@ mod tests {
             {"id": 7, "label": "the pasta timer"},
             {"id": 9, "label": "the ten minute timer"},
             {"id": 11, "label": "the 15 minute timer"},
+            {"id": 13, "label": "the 30 second timer"},
+            {"id": 15, "label": "milk, no sugar at nine"},
         ]);
         let Some(Decision::Ask(said, pending)) = after_results(&asked(json!({"ask_which": which}))) else { panic!() };
-        assert_eq!((said.as_str(), pending.words.as_str(), pending.calls.len()), ("Which one?", "cancel the timer", 3));
+        assert_eq!((said.as_str(), pending.words.as_str(), pending.calls.len()), ("Which one?", "cancel the timer", 5));
         let engine = Engine::new();
         for (answer, id) in [
             ("The pasta timer.", Some(7)),
@@ -132,6 +148,11 @@ mod tests {
             ("The fifteen minute one.", Some(11)),
             ("The first one.", Some(7)),
             ("The second.", Some(9)),
+            ("The second one.", Some(9)),
+            ("The thirty second timer.", Some(13)),
+            ("The one at nine.", Some(15)),
+            ("The one with sugar.", Some(15)),
+            ("No.", None),
             ("The timer.", None),
             ("The egg timer.", None),
         ] {

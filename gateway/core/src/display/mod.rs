@@ -70,12 +70,14 @@ struct Claim {
     lasts_us: Option<u64>,
     /// The pages behind it, each with its time.
     further: VecDeque<(Content, u64)>,
+    /// Whether it is one of several pages, or was the first of them.
+    is_page: bool,
 }
 
 impl Claim {
     /// The next page comes when this one has been shown for its time. One that is hidden waits, and has all of its time afterwards.
     fn turn(&mut self, now_us: u64, hidden: bool, serial: &mut u64) {
-        if self.further.is_empty() {
+        if !self.is_page {
             return;
         }
         if hidden {
@@ -184,8 +186,10 @@ impl Display {
         let ends_us = lasts_us.filter(|_| self.linked).map(|lasts_us| now.mono_us.saturating_add(lasts_us));
         let waits_us = lasts_us.filter(|_| !self.linked);
         if let Some(claim) = self.claims.get_mut(index) {
-            let further = further.into_iter().map(|(content, ms)| (content, u64::from(ms) * 1_000)).collect();
-            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us, waits_us, lasts_us, further });
+            let further: VecDeque<_> =
+                further.into_iter().map(|(content, ms)| (content, u64::from(ms) * 1_000)).collect();
+            let (since_us, is_page) = (now.mono_us, !further.is_empty());
+            *claim = Some(Claim { serial, content, since_us, ends_us, waits_us, lasts_us, further, is_page });
         }
         self.settle(now);
         self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)

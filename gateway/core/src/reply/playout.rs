@@ -9,7 +9,7 @@ use crate::{
     input::AnnouncementId,
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS, STALL_SLACK_US, SYNTHESIS_US_MAX},
     output::{Output, Stage},
-    speech_text::sentences::Splitter,
+    speech_text::{script, sentences::Splitter},
     spoken_length,
     timers::Timer,
     vocab::Turn,
@@ -357,10 +357,7 @@ impl Playout {
                 steps.push(String::new());
             }
             if let Some(step) = steps.get_mut(clause.step) {
-                if !step.is_empty() {
-                    step.push(' ');
-                }
-                step.push_str(text);
+                script::append(step, text);
             }
         }
         Heard::Part(steps)
@@ -387,13 +384,7 @@ impl Playout {
 
     /// The text of the answer so far.
     pub(super) fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .clauses
-            .iter()
-            .filter(|clause| clause.kind == Kind::Answer)
-            .map(|clause| clause.text.as_str())
-            .collect();
-        texts.join(" ")
+        joined(self.clauses.iter().filter(|clause| clause.kind == Kind::Answer))
     }
 
     /// Whether any of it was handed out.
@@ -403,8 +394,7 @@ impl Playout {
 
     /// The text that was handed out, questions included.
     pub(super) fn spoken(&self) -> String {
-        let texts: Vec<&str> = self.clauses.iter().take(self.released).map(|clause| clause.text.as_str()).collect();
-        texts.join(" ")
+        joined(self.clauses.iter().take(self.released))
     }
 
     /// Arms the timer by which the device must have acknowledged what was handed out.
@@ -446,6 +436,12 @@ impl Playout {
             .position(|clause| matches!(clause.state, State::Waiting | State::Partly(_)))
             .unwrap_or(self.clauses.len())
     }
+}
+
+fn joined<'a>(clauses: impl Iterator<Item = &'a Clause>) -> String {
+    let mut text = String::new();
+    clauses.for_each(|clause| script::append(&mut text, &clause.text));
+    text
 }
 
 /// The clauses of a complete text.

@@ -120,7 +120,7 @@ pub(super) const TABLE: Table = &[
             "(annule|annuler|supprime|supprimer|efface|enlève|oublie) (le|mon|ce) [dernier|prochain] rappel",
             "(annule|annuler|supprime|supprimer|efface|enlève|oublie) (le|mon) rappel (de|du|des|d'|pour|sur) [le|la|les|l'] {text:name}",
             "ne me rappelle [plus|pas] [de|d'|le|la|les|l'] {text:name}",
-            "(annule|annuler|supprime|supprimer|efface|enlève|arrête|coupe|éteins) (l'|mon|le) (alarme|réveil) {text=Alarme}",
+            "(annule|annuler|supprime|supprimer|efface|enlève|arrête|coupe|éteins) {alarm=true} (l'|mon|le) (alarme|réveil)",
         ],
     ),
     (

@@ -146,8 +146,8 @@ pub(super) const TABLE: Table = &[
             "(brich|sag) (die|meine) [letzte|nächste] erinnerung ab",
             "(lösch|lösche|streich|streiche|entferne|storniere|vergiss|stoppe) (die|meine) erinnerung (an|für|über|zu|zum) [den|die|das] {text:name}",
             "(erinnere|erinner) mich [doch] nicht [mehr] an [den|die|das] {text:name}",
-            "(lösch|lösche|streich|streiche|entferne|storniere|stoppe) (den|meinen) wecker {text=Wecker}",
-            "(stell|stelle|schalt|schalte|mach) (den|meinen) wecker (aus|ab) {text=Wecker}",
+            "(lösch|lösche|streich|streiche|entferne|storniere|stoppe) {alarm=true} (den|meinen) wecker",
+            "(stell|stelle|schalt|schalte|mach) {alarm=true} (den|meinen) wecker (aus|ab)",
         ],
     ),
     (

@@ -119,7 +119,7 @@ pub(super) const TABLE: Table = &[
             "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi|ese|este) [último|próximo] recordatorio",
             "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|olvida) (el|mi) recordatorio (de|del|para|sobre) [el|la|los|las] {text:name}",
             "no me recuerdes [el|la|los|las] {text:name}",
-            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|apaga|apagar) (la|mi) alarma {text=Alarma}",
+            "(cancela|cancelar|borra|borrar|elimina|eliminar|quita|quitar|apaga|apagar) {alarm=true} (la|mi) alarma",
         ],
     ),
     (

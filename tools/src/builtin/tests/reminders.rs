@@ -131,6 +131,27 @@ async fn reminders_across_clock_changes() {
 }
 
 #[tokio::test]
+async fn an_alarm_is_cancelled_and_no_reminder_that_speaks_of_one() {
+    let fixture = Fixture::usual();
+    assert_eq!(fixture.say("reminder.cancel", json!({"alarm": true})).await, "You have no alarms.");
+    for text in ["call the alarm company", "Wake up", "Wecker"] {
+        fixture.say("reminder.set", json!({"text": text, "at": "2026-11-22T09:00"})).await;
+    }
+    let which = fixture.run("reminder.cancel", json!({"alarm": true})).await;
+    let data = which.data.expect("a choice");
+    let labels: Vec<_> =
+        data["ask_which"].as_array().expect("several").iter().map(|one| one["label"].clone()).collect();
+    assert_eq!(labels, ["Wake up tomorrow at 9 AM", "Wecker tomorrow at 9 AM"]);
+    let wecker = &data["ask_which"][1]["id"];
+    let say = fixture.say("reminder.cancel", json!({"alarm": true, "id": wecker})).await;
+    assert_eq!(say, "Reminder cancelled: Wecker.");
+    assert_eq!(fixture.say("reminder.cancel", json!({"alarm": true})).await, "Reminder cancelled: Wake up.");
+    assert_eq!(fixture.say("reminder.cancel", json!({"alarm": true})).await, "You have no alarms.");
+    let say = fixture.say("reminder.cancel", json!({})).await;
+    assert_eq!(say, "Reminder cancelled: call the alarm company.");
+}
+
+#[tokio::test]
 async fn reminders_are_listed_and_cancelled() {
     let fixture = Fixture::usual();
     assert_eq!(fixture.say("reminder.list", json!({})).await, "You have no reminders.");

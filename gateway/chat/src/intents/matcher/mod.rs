@@ -203,7 +203,9 @@ impl<'a> Run<'a> {
             let found = evidence.found + self.weight(word);
             self.step(op + 1, at + 1, Evidence { found, dictated: false, ..evidence });
         } else {
-            if self.view.language().is_skippable(here) && !self.view.language().is_other_article(here, word) {
+            // "The ten minute timer" asks for no new one; "start the ten minute timer" does.
+            let is_known = evidence.found == 0.0 && self.view.language().is_other_article(here, word);
+            if self.view.language().is_skippable(here) && !is_known {
                 let skipped = evidence.skipped + 0.05;
                 self.step(op, at + 1, Evidence { skipped, ..evidence });
             }
