@@ -54,7 +54,12 @@ impl Tool for ReminderCancel {
         let alarms = arguments.flag("alarm");
         reminders.retain(|reminder| !alarms || is_alarm(reminder.entry.kind.text()));
         if reminders.is_empty() {
-            let say = if alarms { "You have no alarms." } else { "You have no reminders." };
+            // "An alarm in 20 minutes" is a timer.
+            let say = match alarms {
+                false => "You have no reminders.",
+                true if schedule::timers(context).await?.is_empty() => "You have no alarms.",
+                true => "You have no alarms. To end a timer, say: cancel the timer.",
+            };
             return Ok(told(say, "Reminders", "None", json!({"cancelled": null})));
         }
         if arguments.flag("all") {

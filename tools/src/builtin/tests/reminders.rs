@@ -134,6 +134,10 @@ async fn reminders_across_clock_changes() {
 async fn an_alarm_is_cancelled_and_no_reminder_that_speaks_of_one() {
     let fixture = Fixture::usual();
     assert_eq!(fixture.say("reminder.cancel", json!({"alarm": true})).await, "You have no alarms.");
+    fixture.say("timer.set", json!({"seconds": 60})).await;
+    let say = fixture.say("reminder.cancel", json!({"alarm": true})).await;
+    assert_eq!(say, "You have no alarms. To end a timer, say: cancel the timer.");
+    fixture.say("timer.cancel", json!({})).await;
     for text in ["call the alarm company", "Wake up", "Wecker"] {
         fixture.say("reminder.set", json!({"text": text, "at": "2026-11-22T09:00"})).await;
     }
