@@ -32,8 +32,10 @@ pub(super) const REQUEST_MS_MAX: u64 = 20_000;
 const LISTED_MAX: usize = 2_000;
 /// Reason shown for a server that does not know the session any more.
 pub(super) const FORGOTTEN: &str = "it has forgotten the session";
-/// Maximum bytes of one line of a child's log.
+/// Maximum bytes of one line of a child's log that are read at once.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
+/// Bytes that are told of a longer line. The rest is not: a secret may be cut in two there, and neither part be recognised.
+const LOG_LINE_BYTES_TOLD: usize = 3 * 1024;
 /// A connection on which both sides have introduced themselves, and what the server has said that it can do.
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
@@ -145,12 +147,20 @@ fn start(reach: &Reach) -> Result<(ChildTransport, Option<ChildStderr>), String>
 /// Reads a child's log line by line.
 async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
     let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
+    let (mut line, mut is_rest) = (Vec::new(), false);
     loop {
         line.clear();
         match (&mut reader).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => server.wrote(&String::from_utf8_lossy(&line)),
+            Ok(_) => {
+                let is_whole = line.ends_with(b"\n");
+                if !is_whole {
+                    line.truncate(LOG_LINE_BYTES_TOLD);
+                }
+                if !std::mem::replace(&mut is_rest, !is_whole) {
+                    server.wrote(&String::from_utf8_lossy(&line));
+                }
+            }
         }
     }
 }
