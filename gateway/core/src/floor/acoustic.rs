@@ -5,10 +5,11 @@
 //! text. The text decides: a phrase that it does not have was not said. The longest length of an utterance counts from there
 //! as well, so that a request behind long talk is not cut off.
 //!
-//! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then.
+//! A detection may come late, even when the utterance is over: the last one that was passed over is decoded then. So is one
+//! that was decoded only because it may end the translation: its text counts with a phrase at its beginning only.
 
 use super::{
-    Activity, Event, Floor,
+    Activity, Event, Floor, cancel_all, caption,
     decode_policy::{self, ask},
     lifecycle::UTTERANCE_STALLED_MS,
     pace::Pace,
@@ -39,18 +40,23 @@ impl Floor {
     ) -> Option<Event> {
         let from_us = at_us.saturating_sub(BEFORE_US);
         let from = InSound::From(from_us);
+        if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
+            passed.wake.in_sound = from;
+            passed.pauses = Pace::default();
+            passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
+            if self.is_awaited(utterance) {
+                // Its decode for the end of the translation is of no use now, and this one would wait for it.
+                self.closed.retain(|closed| closed.id != utterance);
+                cancel_all(cx, utterance);
+            }
+            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Addressing::Addressed, passed.wake));
+            return self.keep_closed(cx, activity, passed);
+        }
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
             if closed.wake.in_sound == InSound::No {
                 closed.wake.in_sound = InSound::AsWell;
             }
             return None;
-        }
-        if let Some(mut passed) = self.passed.take_if(|passed| passed.id == utterance) {
-            passed.wake.in_sound = from;
-            passed.pauses = Pace::default();
-            passed.deadline_us = cx.after_ms(cx.config.transcript_ms_max);
-            ask(cx, (utterance, passed.awaited), TranscriptKind::Final, (Addressing::Addressed, passed.wake));
-            return self.keep_closed(cx, activity, passed);
         }
         let open = self.open.as_ref().filter(|open| open.id == utterance)?;
         let is_overheard = self.is_overheard(cx, activity, open);
@@ -100,13 +106,22 @@ impl Floor {
         }
     }
 
-    /// An utterance that nothing needs is over: if a wake phrase is heard in it now, its words are needed after all.
-    pub(super) fn pass_over(&mut self, cx: &mut Context, open: &Open, mut closed: Closed) {
+    /// An utterance that nothing needs is over: if a wake phrase is heard in it now, its words are needed after all. Returns
+    /// whether it is not decoded before that; one that may end the translation is.
+    pub(super) fn pass_over(&mut self, cx: &mut Context, open: &Open, closed: &Closed) -> bool {
+        let is_decoded = decode_policy::may_end_translation(cx, open);
         if decode_policy::waits_for_sound(cx, open) {
-            cx.push(Output::Wake(WakeOutcome::Unheard));
-            closed.awaited = open.revision.saturating_add(1);
-            closed.final_asked = true;
-            self.passed = Some(closed);
+            // The number of the decode that a late detection asks for: the one for the translation has a lower one.
+            let awaited = open.revision.saturating_add(if is_decoded { 2 } else { 1 });
+            self.passed = Some(Closed { awaited, final_asked: true, ..closed.clone() });
+            if !is_decoded {
+                cx.push(Output::Wake(WakeOutcome::Unheard));
+            }
         }
+        if !is_decoded {
+            cancel_all(cx, open.id);
+            caption::last(cx, (open.id, open.captions), false, "");
+        }
+        !is_decoded
     }
 }

@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Activity, Event, Floor, Utterance, addressing, barge_in, cancel_all, caption, commands,
+    Activity, Event, Floor, Utterance, addressing, barge_in, caption, commands,
     confidence::Confidence,
     decode_policy::{self, ask},
     origin::Grounds,
@@ -265,9 +265,7 @@ impl Floor {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
-        let is_overheard = open.speculative.is_none()
-            && self.is_overheard(cx, activity, &open)
-            && !decode_policy::may_end_translation(cx, &open);
+        let is_overheard = open.speculative.is_none() && self.is_overheard(cx, activity, &open);
         // A short voice that begins right after the assistant's may be the end of its echo, unless the wearer called.
         let length_us = open.last_voice_us.saturating_sub(open.began_us);
         let is_rest = |silence: Silence| self.own_voice.may_be_rest(silence.began_us(), length_us);
@@ -304,10 +302,7 @@ impl Floor {
             second_pass: None,
             final_asked: false,
         };
-        if is_overheard {
-            cancel_all(cx, open.id);
-            caption::last(cx, (open.id, open.captions), false, "");
-            self.pass_over(cx, &open, closed);
+        if is_overheard && self.pass_over(cx, &open, &closed) {
             return Some(Event::Nothing);
         }
         match speculative {
@@ -359,6 +354,10 @@ impl Floor {
             Some(rest) => Some(String::from(rest)),
             None => others.filter(|words| addressing::is_meant(cx, grounds, doubtful, words, closed.matched)),
         };
+        if request.is_some() {
+            // A phrase that is heard in it now has been answered.
+            self.passed.take_if(|passed| passed.id == closed.id);
+        }
         if request.is_some() && !origin.echo {
             self.pace.add(&closed.pauses);
         }

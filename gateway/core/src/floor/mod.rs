@@ -131,7 +131,8 @@ pub(crate) struct Floor {
     open: Option<Open>,
     closed: VecDeque<Closed>,
     last_closed: Option<u32>,
-    /// The last utterance that was not decoded because no wake phrase was heard in it: one may be heard late.
+    /// The last utterance that was not decoded, or only for the end of the translation, because no wake phrase was heard in it:
+    /// one may be heard late.
     passed: Option<Closed>,
     /// The last utterance up to which all are reported as dealt with.
     settled: Option<u32>,
