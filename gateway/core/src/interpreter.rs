@@ -212,6 +212,11 @@ impl Interpreter {
         on.unsaid.pop_front()
     }
 
+    /// Whether sentences wait to be read out.
+    pub(crate) fn has_unsaid(&self) -> bool {
+        self.on.as_ref().is_some_and(|on| !on.unsaid.is_empty())
+    }
+
     /// Nothing that waits is read out any more.
     pub(crate) fn hush(&mut self) {
         self.on.iter_mut().for_each(|on| on.unsaid.clear());

@@ -21,7 +21,8 @@ impl Conversation {
         let request: String = text.chars().take(UTTERANCE_CHARS_MAX).collect();
         let began_us = self.cx.now_us();
         let command = commands::command(&request);
-        let stops = command == Some(Command::Cancel) && (self.can_be_stopped() || self.floor.is_called(began_us));
+        let is_expecting = self.floor.is_called(began_us) || self.floor.is_asked(began_us);
+        let stops = command == Some(Command::Cancel) && (self.can_be_stopped() || is_expecting);
         let is_void = !stops && self.is_answer_to_be_repeated(&request, began_us);
         if is_void || self.approvals.is_premature(&self.cx, &request) {
             return;

@@ -144,7 +144,9 @@ impl Conversation {
             }
         }
         let expecting = self.floor.is_expecting(self.cx.now_us());
-        let going_on = self.can_be_stopped() || said.over_turn || expecting;
+        // Talk ends no translation that waits to be read out.
+        let is_stoppable = if said.request.is_some() { self.can_be_stopped() } else { self.is_answering() };
+        let going_on = is_stoppable || said.over_turn || expecting;
         let is_older = self.is_older(said.started_us);
         if said.cancels && going_on {
             self.interpreter.note_addressed(said.utterance);
@@ -156,7 +158,9 @@ impl Conversation {
                 self.floor.end_call(&mut self.cx);
                 return self.forget_waiting();
             }
-            self.stop(Stop::Dismissed);
+            // Its first words may have ended what it was said over: translations that wait behind that are not meant.
+            let has_ended_it = said.over_turn && !self.is_answering() && !self.reply.is_translation();
+            self.stop(if has_ended_it { Stop::Called } else { Stop::Dismissed });
             self.floor.close_ear(&mut self.cx);
             return;
         }
@@ -379,9 +383,15 @@ impl Conversation {
         self.agent.turn().is_some() || self.reply.is_active()
     }
 
-    /// Whether anything goes on that the wearer may want to end: also pages of an answer that is complete.
-    pub(super) fn can_be_stopped(&self) -> bool {
+    /// Whether something is said or prepared, or pages of an answer that is complete are shown.
+    pub(super) fn is_answering(&self) -> bool {
         self.is_busy() || self.reply.display.is_paging(&self.cx)
+    }
+
+    /// Whether anything goes on that the wearer may want to end: also translations that wait to be read out. A question for
+    /// consent goes before those.
+    pub(super) fn can_be_stopped(&self) -> bool {
+        self.is_answering() || (self.interpreter.has_unsaid() && self.approvals.standing().is_none())
     }
 
     /// Whether the assistant speaks, or has paused until it is known whether somebody interrupts it.

@@ -24,7 +24,7 @@ impl Conversation {
     /// Ends whatever is going on.
     pub(super) fn stop(&mut self, why: Stop) {
         let on_purpose = why != Stop::Replaced;
-        if why == Stop::Dismissed {
+        if why == Stop::Dismissed && !self.do_translations_wait_behind() {
             self.interpreter.hush();
         }
         self.approvals.cancel_all(&mut self.cx);

@@ -12,6 +12,8 @@ pub(super) struct Held {
     since_us: u64,
     /// Whether something was going on: a short press does no more than to stop that.
     stopped: bool,
+    /// Whether that was something else than a translation that is read out: those that wait are still read out behind it.
+    behind: bool,
     /// Whether that goes on: it has begun behind a restart, and the press was before.
     spares: bool,
 }
@@ -33,7 +35,7 @@ impl Conversation {
         if self.muted || !self.link.is_up() {
             return;
         }
-        let stopped = self.can_be_stopped();
+        let (stopped, behind) = (self.can_be_stopped(), self.do_translations_wait_behind());
         // What is said to a question is the answer to it, and needs no ear to be opened.
         if self.approvals.standing().is_none() {
             if !spares {
@@ -42,7 +44,7 @@ impl Conversation {
             }
             self.call();
         }
-        self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped, spares });
+        self.held = Some(Held { at_us, since_us: self.cx.now_us(), stopped, behind, spares });
         let activity = self.activity();
         let event = self.floor.hold(&mut self.cx, &activity);
         self.heard(event);
@@ -62,7 +64,8 @@ impl Conversation {
         if held.spares {
             self.floor.end_call(&mut self.cx);
         } else if held.stopped {
-            self.stop(Stop::Dismissed);
+            let has_ended_it = held.behind && !self.is_answering();
+            self.stop(if has_ended_it { Stop::Called } else { Stop::Dismissed });
             self.floor.close_ear(&mut self.cx);
         }
     }

@@ -7,7 +7,6 @@ use crate::{
         Utterance,
         commands::{self, Command, Translate},
     },
-    reply::Purpose,
 };
 
 impl Conversation {
@@ -43,6 +42,12 @@ impl Conversation {
         }
     }
 
+    /// Whether something else goes on than that a translation is read out: where it is stopped, those that wait are still read
+    /// out.
+    pub(super) fn do_translations_wait_behind(&self) -> bool {
+        self.is_answering() && !self.reply.is_translation()
+    }
+
     /// Shows translations, and reads the next one out where nothing else is said.
     pub(super) fn tell_translations(&mut self) {
         let floor = &self.floor;
@@ -51,9 +56,12 @@ impl Conversation {
         if !self.link.is_up() || self.is_busy() || is_called || self.approvals.standing().is_some() {
             return;
         }
+        // Its words may stop what waits as well.
+        if self.floor.has_interrupted() {
+            return;
+        }
         if let Some(text) = self.interpreter.take_unsaid(&self.cx, self.floor.is_hearing()) {
-            self.reply.begin(&mut self.cx, Purpose::Aside, None);
-            self.reply.say_only();
+            self.reply.begin_translation(&mut self.cx);
             self.say_all(&text);
         }
     }

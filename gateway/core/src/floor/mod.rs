@@ -219,6 +219,12 @@ impl Floor {
         heard.any(|interrupted| interrupted != Interruption::Wordless)
     }
 
+    /// Whether something is heard, or awaits its text, that has interrupted the assistant.
+    pub(crate) fn has_interrupted(&self) -> bool {
+        let open = self.open.iter().any(Open::is_interrupting);
+        open || self.closed.iter().any(Closed::is_interrupting)
+    }
+
     /// Whether the words of this utterance are still to come.
     pub(crate) fn is_awaited(&self, utterance: u32) -> bool {
         let open = self.open.iter().map(|open| open.id);

@@ -55,6 +55,8 @@ pub(crate) struct Reply {
     began: bool,
     /// The wearer has heard the sound of trouble with what is being said.
     troubled: bool,
+    /// What is being said, or was said last, is a translation of talk.
+    is_translation: bool,
 }
 
 impl Reply {
@@ -70,7 +72,20 @@ impl Reply {
         }
         self.markup = Markup::default();
         self.troubled = false;
+        self.is_translation = false;
         self.playout = Some(Playout::new(cx, purpose, turn));
+    }
+
+    /// Begins to read out a translation of talk, which is shown elsewhere.
+    pub(crate) fn begin_translation(&mut self, cx: &mut Context) {
+        self.begin(cx, Purpose::Aside, None);
+        self.say_only();
+        self.is_translation = true;
+    }
+
+    /// Whether what is being said, or was said last, is a translation of talk.
+    pub(crate) fn is_translation(&self) -> bool {
+        self.is_translation
     }
 
     /// Something goes wrong with what is being said. Of several faults one is heard.
