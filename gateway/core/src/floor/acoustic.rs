@@ -110,6 +110,10 @@ impl Floor {
     /// whether it is not decoded before that; one that may end the translation is.
     pub(super) fn pass_over(&mut self, cx: &mut Context, open: &Open, closed: &Closed) -> bool {
         let is_decoded = decode_policy::may_end_translation(cx, open);
+        if !is_decoded {
+            cancel_all(cx, open.id);
+            caption::last(cx, (open.id, open.captions), false, "");
+        }
         if decode_policy::waits_for_sound(cx, open) {
             // The number of the decode that a late detection asks for: the one for the translation has a lower one.
             let awaited = open.revision.saturating_add(if is_decoded { 2 } else { 1 });
@@ -117,10 +121,6 @@ impl Floor {
             if !is_decoded {
                 cx.push(Output::Wake(WakeOutcome::Unheard));
             }
-        }
-        if !is_decoded {
-            cancel_all(cx, open.id);
-            caption::last(cx, (open.id, open.captions), false, "");
         }
         !is_decoded
     }
