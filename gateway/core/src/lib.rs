@@ -26,6 +26,7 @@ mod notices;
 pub mod output;
 pub mod recording;
 mod reply;
+mod script;
 mod speech_text;
 pub mod spoken_length;
 pub mod timers;

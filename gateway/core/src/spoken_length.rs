@@ -3,7 +3,7 @@
 //! The unit is the time of a letter. Figures, symbols and spelled names take longer than they look: "$1,250.50" is
 //! "one thousand two hundred fifty dollars and fifty cents", 53 letters in nine characters.
 
-use crate::speech_text::script;
+use crate::script;
 
 /// A figure: letters and spaces of number words, by digit, are 4 ("2026") to 6 ("4,096").
 const FIGURE: u32 = 5;

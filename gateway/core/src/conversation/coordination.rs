@@ -15,7 +15,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    speech_text::script,
+    script,
     vocab::{CommandMatch, ListeningState, ModelEvent, Priority, Transcript, Turn, VoiceFact},
 };
 

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use crate::speech_text::script;
+use crate::script;
 
 #[derive(Clone, Debug)]
 pub(super) struct Clause {

@@ -3,7 +3,6 @@
 
 mod marks;
 pub(crate) mod markup;
-pub(crate) mod script;
 pub(crate) mod sentences;
 
 use alloc::string::{String, ToString as _};

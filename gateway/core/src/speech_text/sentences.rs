@@ -4,8 +4,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::script;
-use crate::{limits::CLAUSE_LETTERS_MAX, spoken_length};
+use crate::{limits::CLAUSE_LETTERS_MAX, script, spoken_length};
 
 /// Words from which on the first clause may end at a comma.
 const FIRST_WORDS_MIN: usize = 3;

@@ -35,7 +35,7 @@ async fn timers_are_set_listed_and_cancelled() {
     assert_eq!(say, "That timer is over.");
     assert_eq!(fixture.timers(), 2);
     let say = fixture.say("timer.cancel", json!({"name": "egg"})).await;
-    assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the ten minute timer.");
+    assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the eleven minute timer.");
     let say = fixture.say("timer.cancel", json!({"name": "pasta"})).await;
     assert_eq!(say, "Pasta timer cancelled.");
     assert_eq!(fixture.say("timer.list", json!({})).await, "Your timer has 10 minutes and 50 seconds left.");
